@@ -1,0 +1,60 @@
+# Every target calls one script; what a script does is said in its first line.
+PYTHON ?= python3
+NODES ?= 3
+TOOLS := .venv/bin/python
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-wheels setup-torch test lint unit parity docs-check sanity oldest molecule format readmes demo bench lab lab-down lab-ssh build clean
+
+help: ## Show this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | expand -t 14
+
+setup: ## Install the pinned tools into .venv and link the collection
+	@$(PYTHON) tools/setup.py
+
+setup-wheels: ## The same, and download the CPU build of PyTorch for the lab's nodes
+	@$(PYTHON) tools/setup.py --wheels
+
+setup-torch: ## The same, and install PyTorch into .venv for the unit tests
+	@$(PYTHON) tools/setup.py --torch
+
+test: setup-torch ## Run every check; the last line counts them
+	@$(TOOLS) tools/run_tests.py
+
+lint: setup ## Part of test: ruff, mypy, shellcheck, yamllint, ansible-lint
+unit: setup-torch ## Part of test: unit tests of plugins and tools
+parity: setup ## Part of test: specs, defaults and READMEs agree; the built collection
+docs-check: setup ## Part of test: plugin documentation, changelog, variable tables
+sanity: setup ## Part of test: ansible-test sanity
+oldest: setup ## Part of test: unit tests and syntax with the oldest supported ansible-core
+molecule: setup-wheels ## Part of test: the molecule scenarios on nodes of a lab
+lint unit parity docs-check sanity oldest molecule:
+	@$(TOOLS) tools/run_tests.py $@
+
+format: setup ## Format all Python files
+	@.venv/bin/ruff check --fix --quiet; .venv/bin/ruff format
+
+readmes: setup ## Write the variable tables of the role READMEs
+	@$(TOOLS) tools/role_readmes.py
+
+demo: ## From a fresh machine to an all_reduce verdict (ARGS= goes to ansible-playbook)
+	@$(PYTHON) tools/demo.py $(ARGS)
+
+bench: setup ## Time a second run of site.yml on the running lab
+	@$(TOOLS) tools/bench.py
+
+lab: setup-wheels ## Start a lab of NODES nodes
+	@$(TOOLS) tools/lab/lab.py up --nodes $(NODES)
+
+lab-down: setup ## Remove the lab
+	@$(TOOLS) tools/lab/lab.py down
+
+lab-ssh: setup ## Open a shell on one node (NODE=n1)
+	@$(TOOLS) tools/lab/lab.py ssh $(NODE)
+
+build: setup ## Build the collection archive into dist/
+	@.venv/bin/ansible-galaxy collection build --output-path dist --force
+
+clean: ## Remove what setup, tests and builds made here (the lab has its own target)
+	@rm -rf .venv .venv-oldest .venv*.removing-* .ansible dist tests/output .mypy_cache .pytest_cache .ruff_cache
+	@find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

@@ -1,0 +1,127 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The archive that users install: what is in it, and that it works away from the checkout."""
+
+from __future__ import annotations
+
+import subprocess
+import tarfile
+from pathlib import Path
+
+import project
+import pytest
+import yaml
+
+# What a user gets. Anything else in the archive is junk.
+SHIPPED = {
+    "CHANGELOG.rst",
+    "FILES.json",
+    "LICENSE",
+    "MANIFEST.json",
+    "README.md",
+    "ansible.cfg",
+    "changelogs",
+    "docs",
+    "inventories",
+    "meta",
+    "playbooks",
+    "plugins",
+    "prod",
+    "roles",
+    "site.yml",
+}
+MUST_SHIP = SHIPPED - {"CHANGELOG.rst", "docs"}
+JUNK = (
+    ".venv/bin/python",
+    ".ansible/collections/x",
+    ".lab/key",
+    ".git/config",
+    ".mypy_cache/x",
+    ".pytest_cache/x",
+    "dist/old.tar.gz",
+    "inventories/lab/hosts.yml",
+    "plugins/modules/__pycache__/x.pyc",
+    "tests/output/x",
+)
+
+
+def ansible(*command: str, cwd: Path, collections: Path) -> subprocess.CompletedProcess[str]:
+    """Run one of Ansible's programs as a user would who has no checkout."""
+    environment = project.tool_environment(ANSIBLE_COLLECTIONS_PATH=str(collections))
+    del environment["ANSIBLE_CONFIG"]
+    argv = [str(project.BIN / command[0]), *command[1:]]
+    return subprocess.run(argv, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module", name="archive")
+def build_archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build from a copy in which everything lies around that work leaves behind."""
+    work = tmp_path_factory.mktemp("build")
+    copy = project.copy_sources(work / "checkout")
+    for name in JUNK:
+        junk = copy / name
+        junk.parent.mkdir(parents=True, exist_ok=True)
+        junk.write_text("junk", encoding="utf-8")
+    command = ("ansible-galaxy", "collection", "build", "--output-path", str(work))
+    done = ansible(*command, cwd=copy, collections=work / "none")
+    assert done.returncode == 0, done.stderr
+    return next(work.glob("*.tar.gz"))
+
+
+@pytest.fixture(scope="module", name="names")
+def archive_names(archive: Path) -> list[str]:
+    """The paths in the archive."""
+    with tarfile.open(archive) as tar:
+        return tar.getnames()
+
+
+def test_archive_holds_what_users_need(names: list[str]) -> None:
+    """And the playbook that site.yml imports."""
+    assert {name.split("/")[0] for name in names} >= MUST_SHIP
+    assert {"playbooks/site.yml", "inventories/prod/hosts.yml", "meta/runtime.yml"} <= set(names)
+
+
+def test_archive_holds_no_junk(names: list[str]) -> None:
+    """Nothing of the workshop, and nothing that lay around when it was built."""
+    assert {name.split("/")[0] for name in names} - SHIPPED == set()
+    assert [name for name in names if set(JUNK) & {name} or "__pycache__" in name or "/." in name] == []
+    assert {name.split("/")[1] for name in names if name.startswith("inventories/")} == {"prod"}
+
+
+def test_installed_collection_works_elsewhere(archive: Path, tmp_path: Path) -> None:
+    """Install it, then check the site playbook against the shipped inventory, from another folder."""
+    collections = tmp_path / "collections"
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    command = ("ansible-galaxy", "collection", "install", "--offline", str(archive), "-p", str(collections))
+    installed = ansible(*command, cwd=elsewhere, collections=collections)
+    assert installed.returncode == 0, installed.stderr
+    inventory = collections / "ansible_collections" / project.NAMESPACE / project.NAME / "inventories" / "prod"
+    for playbook in project.playbooks():
+        name = f"{project.COLLECTION}.{playbook.stem}"
+        checked = ansible(
+            *("ansible-playbook", name, "--syntax-check", "-i", str(inventory)), cwd=elsewhere, collections=collections
+        )
+        assert checked.returncode == 0, checked.stderr
+
+
+def test_dependencies_are_those_that_are_used() -> None:
+    """Every foreign collection that roles and playbooks call is a dependency, and no other is."""
+    declared = yaml.safe_load((project.ROOT / "galaxy.yml").read_text(encoding="utf-8"))["dependencies"]
+    used = set()
+    for folder in ("roles", "playbooks"):
+        for file in (project.ROOT / folder).rglob("*.yml"):
+            used |= called_collections(yaml.safe_load(file.read_text(encoding="utf-8")))
+    assert used - {"ansible.builtin", project.COLLECTION} == set(declared)
+
+
+def called_collections(node: object) -> set[str]:
+    """The collections whose modules or roles a task file names as keys."""
+    if isinstance(node, dict):
+        keys = {key for key in node if isinstance(key, str)}
+        named = {".".join(key.split(".")[:2]) for key in keys if key.count(".") == 2 and "/" not in key}
+        return named.union(*(called_collections(value) for value in node.values()))
+    if isinstance(node, list):
+        return set().union(*(called_collections(item) for item in node))
+    return set()

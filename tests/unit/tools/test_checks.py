@@ -1,0 +1,81 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Counting checks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import checks
+import pytest
+import run_tests
+import sanity
+from checks import Tally
+from run_tests import Outcome, Part
+
+JUNIT = """<testsuites><testsuite>
+<testcase name="good"/><testcase name="bad"><failure/></testcase>
+<testcase name="broken"><error/></testcase><testcase name="absent"><skipped/></testcase>
+</testsuite></testsuites>"""
+
+
+def test_junit_is_counted_case_by_case(tmp_path: Path) -> None:
+    """A failure and an error are both failures."""
+    (tmp_path / "r.xml").write_text(JUNIT, encoding="utf-8")
+    assert checks.read_junit(tmp_path / "r.xml") == Tally(passed=1, failed=2, skipped=1)
+
+
+def test_no_junit_file_counts_nothing(tmp_path: Path) -> None:
+    """What never ran did not pass."""
+    assert checks.read_junit(tmp_path / "r.xml") == Tally()
+
+
+def test_bad_exit_without_a_failed_test_is_a_failure() -> None:
+    """As when pytest collects nothing or is killed."""
+    assert checks.with_exit_code(Tally(passed=3), 5) == Tally(passed=3, failed=1)
+    assert checks.with_exit_code(Tally(passed=3, failed=1), 1) == Tally(passed=3, failed=1)
+    assert checks.with_exit_code(Tally(passed=3), 0) == Tally(passed=3)
+
+
+def test_command_is_judged_by_its_exit_code() -> None:
+    """Nothing else."""
+    assert checks.command("yes", "true") == checks.PASSED
+    assert checks.command("no", "false") == checks.FAILED
+
+
+@pytest.mark.parametrize(
+    ("tally", "line"),
+    [(Tally(3, 0, 0), "3 passed, 0 failed"), (Tally(3, 1, 2), "3 passed, 1 failed, 2 skipped")],
+)
+def test_closing_line(tally: Tally, line: str) -> None:
+    """The last line stands alone and names skips only where there are any."""
+    outcomes = [Outcome("one", tally, 1.0), Outcome("two", Tally(), 2.0)]
+    assert run_tests.summary(outcomes).splitlines()[-1] == line
+
+
+def test_a_part_that_breaks_or_checks_nothing_failed() -> None:
+    """Neither may look like success, and neither stops the parts behind it."""
+
+    def broken() -> Tally:
+        raise FileNotFoundError("no such tool")
+
+    assert run_tests.run_part(Part("broken", "", broken)).tally == checks.FAILED
+    assert run_tests.run_part(Part("empty", "", Tally)).tally == checks.FAILED
+    assert run_tests.run_part(Part("good", "", lambda: checks.PASSED)).tally == checks.PASSED
+
+
+RAN = 'Running sanity test "a"\nRunning sanity test "compile" on Python 3.11\nRunning sanity test "c"\n'
+
+
+@pytest.mark.parametrize(
+    ("said", "tally"),
+    [
+        ("", Tally(passed=3)),
+        ("FATAL: The 2 sanity test(s) listed below (out of 3) failed. See error output above.\na\nc\n", Tally(1, 2)),
+        ('WARNING: Required program "shellcheck" not found.\n', Tally(passed=2, skipped=1)),
+    ],
+)
+def test_sanity_output_is_counted(said: str, tally: Tally) -> None:
+    """By what ansible-test says it ran and what failed."""
+    assert sanity.count(RAN + said) == tally

@@ -1,0 +1,178 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Set-up: pins, stamps, interruptions."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import project
+import pytest
+import setup
+
+
+@pytest.fixture(name="wheels")
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache, and a download that only makes the files."""
+    monkeypatch.setenv("GPU_CLUSTER_CACHE", str(tmp_path))
+    monkeypatch.setattr(setup, "download_wheels", make_wheels)
+    return tmp_path / "wheels"
+
+
+def make_wheels(pins: list[str], folder: Path) -> list[Path]:
+    """One file for each pin."""
+    files = [folder / f"{pin.replace('==', '-')}.whl" for pin in pins]
+    for file in files:
+        file.write_text(file.name, encoding="utf-8")
+    return files
+
+
+def no_download(pins: list[str], folder: Path) -> list[Path]:
+    """For when nothing may be fetched."""
+    raise AssertionError(f"{pins} would be downloaded to {folder}")
+
+
+def test_every_pin_file_names_exact_versions() -> None:
+    """No pin is loose, in particular not torch's."""
+    for path in (setup.DEV, setup.DEV_CONSTRAINTS, setup.OLDEST, setup.TORCH):
+        assert setup.read_pins(path)
+    assert [pin for pin in setup.read_pins(setup.TORCH) if pin.startswith("torch==") and pin.endswith("+cpu")]
+
+
+def test_pins_of_tools_and_torch_agree() -> None:
+    """Both are installed into .venv."""
+    tools, torch = (
+        {pin.split("==")[0].lower().replace("_", "-"): pin.split("==")[1] for pin in setup.read_pins(path)}
+        for path in (setup.DEV_CONSTRAINTS, setup.TORCH)
+    )
+    shared = tools.keys() & torch.keys()
+    assert shared
+    assert {name: tools[name] for name in shared} == {name: torch[name] for name in shared}
+
+
+@pytest.mark.parametrize("line", ["torch", "torch>=2.13", "torch~=2.13.0"])
+def test_loose_pin_is_refused(tmp_path: Path, line: str) -> None:
+    """The message names the file and the line."""
+    (tmp_path / "pins.txt").write_text(f"# a comment\nnumpy==2.4.6  # why\n{line}\n", encoding="utf-8")
+    with pytest.raises(setup.SetupError, match=rf"pins.txt.*{line}"):
+        setup.read_pins(tmp_path / "pins.txt")
+
+
+@pytest.mark.parametrize("pins", [[], ["torch==2.13.0"], ["torch==2.13.0+cpu", "torch==2.12.0+cpu"]])
+def test_only_one_cpu_build_is_downloaded(tmp_path: Path, pins: list[str]) -> None:
+    """A build with CUDA is gigabytes."""
+    with pytest.raises(setup.SetupError, match="must pin one CPU build"):
+        setup.download_torch(pins, tmp_path)
+
+
+def test_second_fetch_does_nothing(wheels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A complete folder is recognised."""
+    setup.fetch_torch()
+    assert len(list(wheels.glob("*.whl"))) == len(setup.read_pins(setup.TORCH))
+    monkeypatch.setattr(setup, "download_wheels", no_download)
+    setup.fetch_torch()
+
+
+def test_damaged_folder_is_fetched_again(wheels: Path) -> None:
+    """A wheel that is gone or cut short."""
+    setup.fetch_torch()
+    first, second, *rest = sorted(wheels.glob("*.whl"))
+    first.unlink()
+    second.write_text("", encoding="utf-8")
+    setup.fetch_torch()
+    assert first.exists()
+    assert second.stat().st_size > 0
+    assert rest
+
+
+def test_interrupted_fetch_leaves_the_old_wheels(wheels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And no half a download; what an earlier crash left is removed."""
+    setup.fetch_torch()
+    (wheels / setup.STAMP).unlink()
+    (wheels.parent / "wheels.partial-crashed").mkdir()
+
+    def interrupted(pins: list[str], folder: Path) -> list[Path]:
+        make_wheels(pins[:1], folder)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(setup, "download_wheels", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        setup.fetch_torch()
+    assert len(list(wheels.glob("*.whl"))) == len(setup.read_pins(setup.TORCH))
+    assert list(wheels.parent.glob("wheels.partial-*")) == []
+
+
+def test_wheels_of_other_pins_disappear(wheels: Path) -> None:
+    """An old version beside the new one would be ambiguous."""
+    wheels.mkdir()
+    (wheels / "torch-1.0.whl").write_text("old", encoding="utf-8")
+    setup.fetch_torch()
+    assert not (wheels / "torch-1.0.whl").exists()
+
+
+@pytest.fixture(name="checkout")
+def other_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout somewhere else."""
+    monkeypatch.setattr(project, "ROOT", tmp_path)
+    monkeypatch.setattr(project, "COLLECTIONS", tmp_path / ".ansible" / "collections")
+    return tmp_path
+
+
+def test_link_leads_to_the_checkout(checkout: Path) -> None:
+    """Made, repaired when it is wrong, left alone when it is right."""
+    link = checkout / ".ansible" / "collections" / "ansible_collections" / "baremetal" / "gpu_cluster"
+    setup.link_collection()
+    assert link.resolve() == checkout
+    link.unlink()
+    link.symlink_to("/nonexistent")
+    setup.link_collection()
+    assert link.resolve() == checkout
+    inode = link.lstat().st_ino
+    setup.link_collection()
+    assert link.lstat().st_ino == inode
+
+
+def test_a_real_folder_is_not_replaced_by_the_link(checkout: Path) -> None:
+    """It may be somebody's work."""
+    folder = checkout / ".ansible" / "collections" / "ansible_collections" / "baremetal" / "gpu_cluster"
+    folder.mkdir(parents=True)
+    with pytest.raises(setup.SetupError, match="move it away"):
+        setup.link_collection()
+    assert folder.is_dir()
+
+
+def test_half_made_environment_is_made_again(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stamp is written last, so a run that was interrupted counts as none."""
+    venv = checkout / ".venv"
+    made: list[str] = []
+
+    def fake_venv(path: Path) -> None:
+        (path / "bin").mkdir(parents=True)
+        (path / "bin" / "ansible-playbook").touch()
+
+    def fake_install(command: list[str], complaint: str) -> None:
+        made.append(command[0])
+        if len(made) == 1:
+            raise setup.SetupError(complaint)
+
+    monkeypatch.setattr(setup, "create_venv", fake_venv)
+    monkeypatch.setattr(setup, "run", fake_install)
+    with pytest.raises(setup.SetupError, match="cannot be installed"):
+        setup.install_tools(venv, setup.DEV, setup.DEV_CONSTRAINTS)
+    (venv / "left-over").touch()
+    setup.install_tools(venv, setup.DEV, setup.DEV_CONSTRAINTS)
+    assert not (venv / "left-over").exists()
+    setup.install_tools(venv, setup.DEV, setup.DEV_CONSTRAINTS)
+    assert len(made) == 2
+
+
+def test_repeated_set_up_does_nothing() -> None:
+    """As a user runs it, in this checkout."""
+    stamp = project.VENV / setup.STAMP
+    before = stamp.stat().st_mtime_ns
+    command = [setup.VENV_PYTHON, project.ROOT / "tools" / "setup.py"]
+    done = subprocess.run(command, capture_output=True, check=True, text=True)
+    assert stamp.stat().st_mtime_ns == before
+    assert len(done.stdout.splitlines()) == 1

@@ -1,0 +1,100 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Running checks and counting them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+import project
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many checks passed, failed and were skipped."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def __add__(self, other: Tally) -> Tally:
+        """Both together."""
+        return Tally(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped)
+
+    def __str__(self) -> str:
+        """As the closing line says it."""
+        skipped = f", {self.skipped} skipped" if self.skipped else ""
+        return f"{self.passed} passed, {self.failed} failed{skipped}"
+
+    @property
+    def checked(self) -> int:
+        """How many checks there were at all."""
+        return self.passed + self.failed + self.skipped
+
+
+PASSED = Tally(passed=1)
+FAILED = Tally(failed=1)
+SKIPPED = Tally(skipped=1)
+
+
+def say(text: str) -> None:
+    """Print a line of our own between the output of the tools."""
+    print(f"--- {text}", flush=True)
+
+
+def command(name: str, *argv: str, cwd: Path = project.ROOT, env: dict[str, str] | None = None) -> Tally:
+    """One check: a command that must end well. Its output goes to the user."""
+    say(f"{name}: {' '.join(argv)}")
+    returncode = subprocess.run(argv, cwd=cwd, env=env or project.tool_environment(), check=False).returncode
+    if returncode == 0:
+        return PASSED
+    say(f"{name} FAILED: exit code {returncode}")
+    return FAILED
+
+
+def pytest(*arguments: str, python: str = sys.executable) -> Tally:
+    """Run pytest and count its tests."""
+    with tempfile.TemporaryDirectory() as folder:
+        results = Path(folder) / "results.xml"
+        argv = [python, "-m", "pytest", "-q", f"--junitxml={results}", *arguments]
+        say(f"pytest: {' '.join(arguments)}")
+        returncode = subprocess.run(argv, cwd=project.ROOT, env=project.tool_environment(), check=False).returncode
+        return with_exit_code(read_junit(results), returncode)
+
+
+def with_exit_code(tally: Tally, returncode: int) -> Tally:
+    """A run that ended badly although no test of it failed (nothing collected, killed) is a failure of its own."""
+    if returncode != 0 and tally.failed == 0:
+        say(f"FAILED: exit code {returncode} after {tally}")
+        return tally + FAILED
+    return tally
+
+
+def read_junit(path: Path) -> Tally:
+    """Count the tests in a JUnit file; none where there is no file."""
+    if not path.is_file():
+        return Tally()
+    total = Tally()
+    for case in ElementTree.parse(path).iter("testcase"):
+        total += judge(case)
+    return total
+
+
+def judge(case: ElementTree.Element) -> Tally:
+    """What became of one test."""
+    outcomes = {child.tag for child in case}
+    if outcomes & {"failure", "error"}:
+        return FAILED
+    return SKIPPED if "skipped" in outcomes else PASSED
+
+
+def total(tallies: Sequence[Tally]) -> Tally:
+    """All together."""
+    return sum(tallies, Tally())

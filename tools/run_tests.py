@@ -1,0 +1,168 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Run the checks of this project: all of them, or the parts that are named.
+
+A part that fails does not hide the later ones. The last line says how many single checks passed and failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import checks
+import project
+import sanity
+import setup
+from checks import Tally
+
+PLUGINS = f"ansible_collections.{project.COLLECTION}.plugins"
+# mypy's oldest; compiling with the modules' real floor is ansible-test's part.
+OLDEST_PYTHON = "3.10"
+
+
+class Part(NamedTuple):
+    """A named group of checks."""
+
+    name: str
+    about: str
+    run: Callable[[], Tally]
+
+
+class Outcome(NamedTuple):
+    """What became of a part."""
+
+    name: str
+    tally: Tally
+    seconds: float
+
+
+def lint() -> Tally:
+    """Every linter over everything it understands."""
+    return checks.total(
+        [
+            checks.command("ruff", "ruff", "check"),
+            checks.command("formatting", "ruff", "format", "--diff"),
+            checks.command("types of plugins", "mypy", "--python-version", OLDEST_PYTHON, "--package", PLUGINS),
+            checks.command("types of tools", "mypy", "tools"),
+            checks.command("shellcheck", "shellcheck", ".ci/run"),
+            checks.command("yamllint", "yamllint", "--strict", "."),
+            checks.command("ansible-lint", "ansible-lint", "--offline", "--strict"),
+        ]
+    )
+
+
+def unit() -> Tally:
+    """The pure core of plugins and tools."""
+    return checks.pytest("tests/unit")
+
+
+def parity() -> Tally:
+    """What must agree across files, and what a built collection holds."""
+    return checks.pytest("tests/project")
+
+
+def docs() -> Tally:
+    """Documentation that users read: plugins, roles, changelog."""
+    return checks.total(
+        [
+            checks.command(
+                "plugin and role documentation",
+                *("antsibull-docs", "lint-collection-docs", ".", "--plugin-docs"),
+                *("--validate-collection-refs=all", "--disallow-unknown-collection-refs"),
+            ),
+            checks.command("changelog", "antsibull-changelog", "lint"),
+            checks.command("variable tables", sys.executable, "tools/role_readmes.py", "--check"),
+        ]
+    )
+
+
+def oldest() -> Tally:
+    """The plugins' unit tests and every playbook's syntax, with the oldest ansible-core that is supported."""
+    venv = project.ROOT / ".venv-oldest"
+    setup.install_tools(venv, setup.OLDEST)
+    program = [str(venv / "bin" / "ansible-playbook"), "--syntax-check", "-i", "prod"]
+    playbooks = ["site.yml", *(f"{project.COLLECTION}.{path.stem}" for path in project.playbooks())]
+    syntax = [checks.command(f"syntax of {name}", *program, name) for name in playbooks]
+    return checks.pytest("tests/unit/plugins", python=str(venv / "bin" / "python")) + checks.total(syntax)
+
+
+def molecule() -> Tally:
+    """Every scenario, on a lab of nodes."""
+    scenarios = sorted(path.parent.name for path in (project.ROOT / "molecule").glob("*/molecule.yml"))
+    if not scenarios:
+        checks.say("molecule FAILED: there is no molecule/*/molecule.yml")
+        return checks.FAILED
+    return checks.total([scenario(name) for name in scenarios])
+
+
+def scenario(name: str) -> Tally:
+    """One scenario; the tests of its verify step count one by one, the rest of it once."""
+    with tempfile.TemporaryDirectory() as folder:
+        results = Path(folder) / "results.xml"
+        environment = project.tool_environment(
+            MOLECULE_GLOB="molecule/*/molecule.yml",
+            PYTEST_ADDOPTS=f"{os.environ.get('PYTEST_ADDOPTS', '')} --junitxml={results}".strip(),
+        )
+        sequence = checks.command(f"molecule {name}", "molecule", "test", "-s", name, env=environment)
+        verified = checks.read_junit(results)
+    return verified if verified.failed else verified + sequence
+
+
+PARTS = (
+    Part("lint", "ruff, mypy, shellcheck, yamllint, ansible-lint", lint),
+    Part("unit", "unit tests of plugins and tools", unit),
+    Part("parity", "role specs, defaults and READMEs agree; the built collection", parity),
+    Part("docs-check", "plugin documentation, changelog, variable tables", docs),
+    Part("sanity", "ansible-test sanity", sanity.run),
+    Part("oldest", "unit tests and syntax with the oldest supported ansible-core", oldest),
+    Part("molecule", "the scenarios, on nodes of a lab", molecule),
+)
+
+
+def run_part(part: Part) -> Outcome:
+    """Run one part, whatever happens in it."""
+    print(f"\n=== {part.name}: {part.about}", flush=True)
+    started = time.monotonic()
+    try:
+        tally = part.run()
+    except Exception as error:
+        checks.say(f"{part.name} FAILED: {type(error).__name__}: {error}")
+        tally = checks.FAILED
+    if tally.checked == 0:
+        checks.say(f"{part.name} FAILED: it checked nothing")
+        tally = checks.FAILED
+    return Outcome(part.name, tally, time.monotonic() - started)
+
+
+def summary(outcomes: Sequence[Outcome]) -> str:
+    """One line for each part, then the closing line."""
+    lines = [f"{outcome.name:<12} {outcome.seconds:8.1f} s  {outcome.tally}" for outcome in outcomes]
+    whole = sum(outcome.seconds for outcome in outcomes)
+    lines.append(f"{'all':<12} {whole:8.1f} s")
+    lines.append(str(checks.total([outcome.tally for outcome in outcomes])))
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Run what was asked for."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("parts", nargs="*", choices=[[], *(part.name for part in PARTS)], metavar="PART")
+    chosen = parser.parse_args().parts
+    outcomes = [run_part(part) for part in PARTS if not chosen or part.name in chosen]
+    print(f"\n{summary(outcomes)}", flush=True)
+    return 1 if any(outcome.tally.failed for outcome in outcomes) else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("interrupted")
