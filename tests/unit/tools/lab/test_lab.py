@@ -1,0 +1,143 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What of the lab can be decided without root: layouts, names, files. The lab itself is tested by using it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+from pathlib import Path
+
+import pytest
+import yaml
+from lab import host, image, repo, state
+from lab.settings import MAX_NODES, Node, Paths, nodes
+from lab.shell import LabError, run
+
+PATHS = Paths(checkout=Path("/a checkout"), cache=Path("/cache"))
+
+UNIFIED = "cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid 0 0\n"
+LEGACY = "tmpfs /sys/fs/cgroup tmpfs rw 0 0\ncgroup /sys/fs/cgroup/memory cgroup rw,memory 0 0\n"
+HYBRID = LEGACY + "cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n"
+
+
+@pytest.mark.parametrize(
+    ("mounts", "legacy", "hybrid"),
+    [(UNIFIED, False, None), (LEGACY, True, None), (HYBRID, True, "/sys/fs/cgroup/unified")],
+    ids=["v2", "v1", "hybrid"],
+)
+def test_cgroup_layout(mounts: str, legacy: bool, hybrid: str | None) -> None:
+    assert host.read_cgroups(mounts) == host.Cgroups(legacy=legacy, hybrid_mount=hybrid)
+
+
+def test_place_in_systemds_hierarchy() -> None:
+    text = "9:name=systemd:/gpulab/libpod-1\n8:pids:/elsewhere\n0::/\n"
+    assert host.read_systemd_path(text) == "/gpulab/libpod-1"
+    with pytest.raises(LabError, match="no place in systemd"):
+        host.read_systemd_path("0::/\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("3:580.82.07-1.el9", ("3", "580.82.07", "1.el9")), ("2.28.9-1+cuda13.0", ("", "2.28.9", "1+cuda13.0"))],
+)
+def test_version(text: str, expected: tuple[str, str, str]) -> None:
+    assert repo.parse_evr(text) == expected
+
+
+@pytest.mark.parametrize("text", ["2.28.9", "2.28.9-", "-1"])
+def test_incomplete_version_is_refused(text: str) -> None:
+    with pytest.raises(LabError, match="version-release"):
+        repo.parse_evr(text)
+
+
+def test_every_version_of_the_table_is_built_once() -> None:
+    for repository in repo.load(repo.TABLE.read_text()):
+        rows = repo.generations(repository.packages)
+        for row in rows:
+            names = [package.name for package in row]
+            assert len(names) == len(set(names))
+        built = [package for row in rows for package in row]
+        assert len(built) == len(set(built)) == len(repository.packages)
+        assert set(built) == set(repository.packages)
+
+
+def test_spec_carries_epoch_and_requirements() -> None:
+    table = """
+        [r]
+        summary = "s"
+        packages = { a = ["3:1-2"], b = ["5-6"] }
+        requires = { b = ["a = {evr}", "c = {version}"] }
+    """
+    (repository,) = repo.load(table)
+    text = repo.spec("title", list(repository.packages))
+    assert "%package -n a\nSummary: s\nEpoch: 3\nVersion: 1\nRelease: 2\n%description -n a" in text
+    assert "Version: 5\nRelease: 6\nRequires: a = 5-6\nRequires: c = 5\n" in text
+
+
+def test_names_fit_into_an_interface_name_and_addresses_differ() -> None:
+    every = nodes(MAX_NODES)
+    assert all(len(link) <= 15 for node in every for link in node.links)
+    assert len({node.management_address for node in every}) == MAX_NODES
+    assert len({mac for node in every for mac in node.macs}) == 2 * MAX_NODES
+
+
+def test_inventory_is_what_ansible_needs() -> None:
+    data = yaml.safe_load(state.inventory(nodes(2), PATHS))["gpu_cluster"]
+    assert data["hosts"]["n2"] == {"ansible_host": "198.18.10.12", "gpu_cluster_fabric_address": "198.18.20.12/24"}
+    words = shlex.split(data["vars"]["ansible_ssh_common_args"])
+    assert words == ["-o", 'UserKnownHostsFile="/a checkout/.lab/known_hosts"', "-o", "StrictHostKeyChecking=yes"]
+
+
+def test_ssh_reads_the_known_hosts_option_of_a_path_with_spaces() -> None:
+    shown = run(["ssh", "-G", *state.ssh_options(PATHS), "198.18.10.11"]).stdout.lower()
+    assert "userknownhostsfile /a checkout/.lab/known_hosts\n" in shown
+    assert "stricthostkeychecking true\n" in shown
+
+
+def test_host_keys_survive_a_round_trip(tmp_path: Path) -> None:
+    paths = Paths(checkout=tmp_path, cache=tmp_path)
+    keys = {"n1": ["ssh-rsa AAA", "ssh-ed25519 BBB"], "n2": ["ssh-ed25519 CCC"]}
+    state.write(paths.known_hosts, state.known_hosts(nodes(2), keys))
+    assert state.read_host_keys(paths) == keys
+    assert paths.known_hosts.read_text().splitlines()[2] == "n2,198.18.10.12 ssh-ed25519 CCC"
+
+
+def test_a_file_is_replaced_in_one_step_and_only_when_it_differs(tmp_path: Path) -> None:
+    target = tmp_path / "folder" / "file"
+    assert state.write(target, "one\n", mode=0o600)
+    first = target.stat()
+    assert stat.S_IMODE(first.st_mode) == 0o600
+    assert not state.write(target, "one\n")
+    assert target.stat().st_ino == first.st_ino
+    assert state.write(target, "two\n")
+    assert os.listdir(target.parent) == ["file"]
+
+
+def test_image_is_named_after_its_recipe(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("LAB_IMAGE", raising=False)
+    before = image.node_reference()
+    assert before == image.node_reference()
+    monkeypatch.setenv("LAB_IMAGE", "quay.io/centos/centos:stream9")
+    assert image.node_reference() != before
+    monkeypatch.delenv("LAB_IMAGE")
+    (tmp_path / "file").write_text("other")
+    monkeypatch.setattr(image, "RECIPE", tmp_path)
+    assert image.node_reference() != before
+
+
+def test_package_lists_have_comments() -> None:
+    assert image.packages("# all\na b   # why\n\nc\n") == ["a", "b", "c"]
+
+
+def test_a_failed_command_is_told_with_its_last_words() -> None:
+    with pytest.raises(LabError, match=r"exit status 3 from: sh -c .*\nwhy"):
+        run(["sh", "-c", "echo why >&2; exit 3"])
+    with pytest.raises(LabError, match="not installed"):
+        run(["no-such-command-of-the-lab"])
+
+
+def test_node_names() -> None:
+    assert (Node(3).name, Node(3).container) == ("n3", "gpulab-n3")

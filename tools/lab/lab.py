@@ -1,0 +1,241 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Run a lab of real nodes on this machine: `lab.py up --nodes 3`, `lab.py down`. docs/lab.md tells the rest."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+if __package__ in (None, ""):
+    # As a script, this folder is first on the path, and `lab` would be this very file.
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+
+from lab import cleanup, host, image, network, nodes, state
+from lab.settings import MAX_NODES, Node, Paths, here
+from lab.settings import nodes as numbered
+from lab.shell import LabError, say
+
+NOT_UP = "the lab of this checkout is not up: run `make lab`"
+
+
+def up(paths: Paths, count: int) -> None:
+    host.require_root()
+    host.install_packages()
+    with state.lock():
+        changed = _clear_what_is_not_ours(paths)
+        host.prepare_run_folder()
+        state.write_owner(paths)
+        paths.wheels.mkdir(parents=True, exist_ok=True)
+        paths.image_cache.mkdir(parents=True, exist_ok=True)
+        changed |= image.ensure(paths)
+        changed |= network.ensure_bridges()
+        changed |= host.raise_inotify(count)
+        wanted = numbered(count)
+        reference = image.node_reference()
+        altered, keys = nodes.reconcile(paths, wanted, reference)
+        written = state.write_lab(paths, wanted, keys, reference)
+        if altered:
+            for node in wanted:
+                nodes.check_ssh(paths, node)
+        changed |= altered or written
+    print(f"lab is up: {count} nodes, {'changed' if changed else 'nothing to do'}")
+
+
+def _clear_what_is_not_ours(paths: Paths) -> bool:
+    """Make room: a lab of another checkout or cache, or what an unclean end has left."""
+    owner = state.owner()
+    if owner == paths:
+        if host.ready():
+            return False
+        say("the last lab ended uncleanly: removing what it left")
+    elif owner is not None:
+        say(f"replacing the lab that was started from {owner.checkout}")
+    elif left := cleanup.leftovers():
+        say(f"the last lab ended uncleanly: removing what it left ({', '.join(left)})")
+    elif not paths.state.exists() and not paths.storage.exists():
+        return False
+    cleanup.clear(owner or paths)
+    return bool(owner)
+
+
+def down(paths: Paths, *, with_image: bool) -> None:
+    host.require_root()
+    with state.lock():
+        owner = state.owner()
+        present = bool(cleanup.leftovers()) or paths.state.exists() or paths.inventory.exists()
+        if owner is not None and owner.checkout != paths.checkout:
+            say(f"this lab was started from {owner.checkout}")
+        if present:
+            cleanup.clear(owner or paths)
+            state.remove_lab(paths)
+        if with_image:
+            image.remove_cache(paths)
+    print("lab is down" if present else "lab is down: nothing to do")
+
+
+def _node(paths: Paths, name: str) -> Node:
+    """A node of the running lab."""
+    listed = state.read_host_keys(paths)
+    if state.owner() != paths or not listed:
+        raise LabError(NOT_UP)
+    if name not in listed:
+        raise LabError(f"the lab has no node {name!r}: it has {', '.join(listed)}")
+    return Node(int(name.removeprefix("n")))
+
+
+def ssh(paths: Paths, name: str, command: list[str]) -> int:
+    argv = nodes.ssh_argv(paths, _node(paths, name))
+    return subprocess.run([*argv, *command], check=False).returncode
+
+
+def execute(paths: Paths, name: str, command: list[str]) -> int:
+    host.require_root()
+    terminal = ["--interactive", "--tty"] if sys.stdin.isatty() else ["--interactive"]
+    argv = host.podman_argv(paths, ["exec", *terminal, _node(paths, name).container, *command])
+    return subprocess.run(argv, env=host.podman_environment(paths), cwd="/", check=False).returncode
+
+
+def pause(paths: Paths, name: str, verb: str) -> None:
+    host.require_root()
+    node = _node(paths, name)
+    with state.lock():
+        entry = nodes.find(paths).get(node.number)
+        before = "running" if verb == "pause" else "paused"
+        if entry is not None and entry.state == before:
+            host.podman(paths, verb, node.container)
+            print(f"{name}: {verb}d")
+        else:
+            print(f"{name}: nothing to do")
+
+
+def recreate(paths: Paths, name: str) -> None:
+    """A reimage: empty disk, new host keys, the same network cards."""
+    host.require_root()
+    node = _node(paths, name)
+    with state.lock():
+        reference = image.node_reference()
+        if not image.exists(paths, reference):
+            raise LabError("the image's recipe has changed since the lab came up: run `make lab` first")
+        nodes.create(paths, node, reference, state.ensure_key(paths))
+        keys = state.read_host_keys(paths)
+        keys[name] = nodes.wait(paths, node)
+        state.write(paths.known_hosts, state.known_hosts([Node(int(key[1:])) for key in keys], keys))
+        nodes.check_ssh(paths, node)
+    print(f"{name}: recreated")
+
+
+def build_image(paths: Paths) -> None:
+    host.require_root()
+    host.install_packages()
+    with state.lock():
+        borrowed = state.owner() is None
+        host.prepare_run_folder()
+        built = image.ensure(paths)
+        if borrowed:
+            cleanup.clear(paths)
+    print(f"{image.node_reference()}: {'built' if built else 'cached'}")
+
+
+def status(paths: Paths) -> int:
+    host.require_root()
+    owner = state.owner()
+    if owner is None:
+        left = cleanup.leftovers()
+        print(f"lab is down{', but left behind: ' + ', '.join(left) if left else ''}")
+        return 1
+    if owner != paths:
+        print(f"a lab is up that was started from {owner.checkout} with the cache {owner.cache}")
+        return 1
+    for _number, entry in sorted(nodes.find(paths).items()):
+        condition = entry.state if entry.sound else "broken"
+        print(f"{entry.node.name}  {condition:8} {entry.node.management_address}  {entry.node.fabric_address}")
+    return 0
+
+
+def outsider(address: str, command: list[str]) -> int:
+    host.require_root()
+    return network.with_outsider(address, lambda enter: subprocess.run([*enter, *command], check=False).returncode)
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= MAX_NODES:
+        raise argparse.ArgumentTypeError(f"expected a number of nodes from 1 to {MAX_NODES}, found {text!r}")
+    return int(text)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="lab.py", description=__doc__)
+    commands = parser.add_subparsers(dest="verb", required=True)
+    one = commands.add_parser("up", help="bring the lab to this many nodes")
+    one.add_argument(
+        "--nodes", type=_count, default=os.environ.get("LAB_NODES", "3"), help="1 to 16 (default: LAB_NODES or 3)"
+    )
+    one = commands.add_parser("down", help="remove the lab from this machine")
+    one.add_argument("--image", action="store_true", help="and the cached image")
+    for verb, text in (
+        ("ssh", "log in as root, or run a command"),
+        ("exec", "run a command beside sshd, through podman"),
+    ):
+        one = commands.add_parser(verb, help=text)
+        one.add_argument("node")
+        one.add_argument("command", nargs=argparse.REMAINDER)
+    for verb, text in (
+        ("pause", "stop a node in its tracks: it answers nothing"),
+        ("unpause", "let it go on"),
+        ("recreate", "reimage it: empty disk, new host keys"),
+    ):
+        commands.add_parser(verb, help=text).add_argument("node")
+    commands.add_parser("image", help="build the image, unless it is cached")
+    commands.add_parser("status", help="list the nodes")
+    one = commands.add_parser("outsider", help="run a command on the fabric as a host that is no member")
+    one.add_argument("--address", required=True, help="its address with prefix, such as 198.18.20.200/24")
+    one.add_argument("command", nargs=argparse.REMAINDER)
+    return parser
+
+
+def _dispatch(arguments: argparse.Namespace) -> int:
+    paths = here()
+    verb: str = arguments.verb
+    command = list(getattr(arguments, "command", []))
+    command = command[1:] if command[:1] == ["--"] else command
+    if verb in ("exec", "outsider") and not command:
+        raise LabError(f"`lab.py {verb}` needs a command to run")
+    if verb == "ssh":
+        return ssh(paths, arguments.node, command)
+    if verb == "exec":
+        return execute(paths, arguments.node, command)
+    if verb == "outsider":
+        return outsider(arguments.address, command)
+    if verb == "status":
+        return status(paths)
+    if verb == "up":
+        up(paths, arguments.nodes)
+    elif verb == "down":
+        down(paths, with_image=arguments.image)
+    elif verb == "recreate":
+        recreate(paths, arguments.node)
+    elif verb == "image":
+        build_image(paths)
+    else:
+        pause(paths, arguments.node, verb)
+    return 0
+
+
+def main() -> int:
+    arguments = _parser().parse_args()
+    try:
+        return _dispatch(arguments)
+    except LabError as error:
+        print(f"lab: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,32 @@
+# shellcheck shell=sh
+# Runs inside the stand-in image: what cannot be done by copying a file.
+rm -f /etc/debian_version
+
+# sysctl files that Debian ships would change the machine under the node.
+rm -f /usr/lib/sysctl.d/*.conf /etc/sysctl.d/99-sysctl.conf
+
+# Debian's own package tools: dnf is the package manager here.
+rm -rf /usr/bin/apt /usr/bin/apt-* /var/lib/apt /var/cache/apt /var/cache/debconf /var/log/apt /var/log/dpkg.log /etc/apt
+rm -f /etc/systemd/system/timers.target.wants/*
+
+# CentOS: sh is bash, a host knows its own name, and dnf has no plugin that makes a repository of its own.
+ln -sf bash /bin/sh
+sed -i 's/^hosts:.*/hosts: files dns myhostname/' /etc/nsswitch.conf
+rm -f /etc/dnf/plugins/local.conf /usr/lib/python3/dist-packages/dnf-plugins/local.py
+touch /etc/default/locale
+
+chmod 0644 /etc/hosts /etc/dnf/dnf.conf /etc/dnf/vars/releasever /etc/rpm/macros.dbpath /etc/NetworkManager/NetworkManager.conf
+chmod 0644 /etc/yum.repos.d/*.repo /usr/lib/os-release /etc/redhat-release /etc/centos-release
+rm -rf ~root/.rpmdb
+rpm --initdb
+dnf --quiet --assumeyes --disablerepo='*' --enablerepo=lab-os install \
+    centos-stream-release bash coreutils systemd dbus rpm dnf python3 sudo openssh-server openssh-clients \
+    NetworkManager firewalld iproute procps-ng policycoreutils
+dnf --quiet clean all
+rm -f /var/log/dnf* /var/log/hawkey.log
+
+getent group wheel > /dev/null || groupadd --system wheel
+: > /etc/skel/.bashrc
+: > ~root/.bashrc
+ln -sfn /lib/systemd/system/ssh.service /etc/systemd/system/sshd.service
+systemctl enable ssh.service

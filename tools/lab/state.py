@@ -1,0 +1,148 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the lab writes down: who runs it, the key, the host keys, and the inventory."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shlex
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from lab.settings import LOCK, OWNER_FILE, Node, Paths
+from lab.shell import LabError, run
+
+LOCK_SECONDS = 600
+
+
+def write(path: Path, text: str, mode: int = 0o644) -> bool:
+    """Replace a file in one step, so that nobody reads half of it; False when it already says this."""
+    if path.exists() and path.read_text() == text:
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.new")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+    temporary.replace(path)
+    return True
+
+
+@contextlib.contextmanager
+def lock() -> Iterator[None]:
+    """One lab command at a time on this machine; the others wait."""
+    LOCK.parent.mkdir(exist_ok=True)
+    deadline = time.monotonic() + LOCK_SECONDS
+    while True:
+        descriptor = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(descriptor)
+            if time.monotonic() > deadline:
+                raise LabError(f"another lab command has been at work on this machine for {LOCK_SECONDS} s") from error
+            time.sleep(0.5)
+            continue
+        # Whoever held it before may have removed the file between our open and our lock.
+        with contextlib.suppress(FileNotFoundError):
+            if os.fstat(descriptor).st_ino == LOCK.stat().st_ino:
+                break
+        os.close(descriptor)
+    try:
+        yield
+    finally:
+        LOCK.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def owner() -> Paths | None:
+    """The checkout and cache of the lab that this machine carries, as far as it says so."""
+    try:
+        data = json.loads(OWNER_FILE.read_text())
+        return Paths(checkout=Path(data["checkout"]), cache=Path(data["cache"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def write_owner(paths: Paths) -> None:
+    write(OWNER_FILE, json.dumps({"checkout": str(paths.checkout), "cache": str(paths.cache)}) + "\n")
+
+
+def ensure_key(paths: Paths) -> str:
+    """The lab's own ssh key; returns the public half."""
+    paths.state.mkdir(mode=0o700, exist_ok=True)
+    public = paths.key.with_suffix(".pub")
+    if not (paths.key.exists() and public.exists()):
+        paths.key.unlink(missing_ok=True)
+        run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "gpulab", "-f", str(paths.key)])
+    return public.read_text()
+
+
+def read_host_keys(paths: Paths) -> dict[str, list[str]]:
+    """Host keys by node name, from known_hosts lines of the form `name,address type key`."""
+    keys: dict[str, list[str]] = {}
+    if paths.known_hosts.exists():
+        for line in paths.known_hosts.read_text().splitlines():
+            names, _space, key = line.partition(" ")
+            keys.setdefault(names.partition(",")[0], []).append(key)
+    return keys
+
+
+def known_hosts(nodes: Sequence[Node], keys: Mapping[str, Sequence[str]]) -> str:
+    return "".join(
+        f"{node.name},{node.management_address} {key}\n" for node in nodes for key in keys.get(node.name, [])
+    )
+
+
+def ssh_options(paths: Paths) -> list[str]:
+    """Strict checking against the lab's own list. ssh reads the value once more: the quotes are for it."""
+    return ["-o", f'UserKnownHostsFile="{paths.known_hosts}"', "-o", "StrictHostKeyChecking=yes"]
+
+
+def inventory(nodes: Sequence[Node], paths: Paths) -> str:
+    """The inventory of the running lab; its variables live in inventories/lab/group_vars."""
+    lines = [
+        "---",
+        "# Written by `lab.py up`, removed by `down`. Settings belong into group_vars beside this file.",
+        "gpu_cluster:",
+        "  hosts:",
+    ]
+    for node in nodes:
+        lines += [
+            f"    {node.name}:",
+            f"      ansible_host: {node.management_address}",
+            f"      gpu_cluster_fabric_address: {node.fabric_address}",
+        ]
+    lines += [
+        "  vars:",
+        "    ansible_user: root",
+        "    ansible_python_interpreter: /usr/bin/python3",
+        f"    ansible_ssh_private_key_file: {json.dumps(str(paths.key))}",
+        f"    ansible_ssh_common_args: {json.dumps(shlex.join(ssh_options(paths)))}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def write_lab(paths: Paths, nodes: Sequence[Node], keys: Mapping[str, Sequence[str]], image: str) -> bool:
+    """Write everything that others read; known_hosts before the inventory that points at it."""
+    record = {"nodes": [node.name for node in nodes], "image": image}
+    changed = [
+        write(paths.known_hosts, known_hosts(nodes, keys)),
+        write(paths.state_file, json.dumps(record, indent=2) + "\n"),
+        write(paths.inventory, inventory(nodes, paths)),
+    ]
+    return any(changed)
+
+
+def remove_lab(paths: Paths) -> bool:
+    """Forget a lab: its inventory first, so that nobody is sent to nodes that are going away."""
+    present = paths.inventory.exists() or paths.state.exists()
+    paths.inventory.unlink(missing_ok=True)
+    shutil.rmtree(paths.state, ignore_errors=True)
+    return present
