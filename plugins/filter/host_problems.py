@@ -1,0 +1,75 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filter host_problems: what the nodes themselves reported. The rules live in module_utils/_host_preflight.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_preflight import collected_problems
+
+DOCUMENTATION = r"""
+name: host_problems
+short_description: Collect the problems that the hosts reported
+version_added: 0.1.0
+author:
+  - baremetal.gpu_cluster contributors (@baremetal)
+description:
+  - Collects the registered results of M(baremetal.gpu_cluster.host_preflight) of several hosts into one list.
+  - A host that could not be reached, or on which the module failed, is a problem with its name, not a gap.
+positional: _input, hosts, variable
+options:
+  _input:
+    description: C(hostvars).
+    type: dict
+    required: true
+  hosts:
+    description: The hosts that were asked, usually C(ansible_play_hosts_all).
+    type: list
+    elements: str
+    required: true
+  variable:
+    description: The name under which the results were registered.
+    type: str
+    required: true
+seealso:
+  - plugin: baremetal.gpu_cluster.problem_table
+    plugin_type: filter
+"""
+
+EXAMPLES = r"""
+- name: Look at the host
+  baremetal.gpu_cluster.host_preflight:
+    fabric_interface: ens1f0
+  register: looked
+  ignore_unreachable: true
+  failed_when: false
+
+- name: List what is wrong
+  ansible.builtin.debug:
+    msg: "{{ hostvars | baremetal.gpu_cluster.host_problems(ansible_play_hosts_all, 'looked') }}"
+  run_once: true
+"""
+
+RETURN = r"""
+_value:
+  description: The problems, in the form of P(baremetal.gpu_cluster.inventory_problems#filter).
+  type: list
+  elements: dict
+"""
+
+
+def host_problems(hostvars: Mapping[str, Any], hosts: Sequence[str], variable: str) -> list[dict[str, str]]:
+    """Return the problems as dictionaries."""
+    results = [(str(host), hostvars[host].get(variable)) for host in hosts]
+    return [problem.as_dict() for problem in collected_problems(results)]
+
+
+class FilterModule:
+    """What Ansible loads."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """Name the filter."""
+        return {"host_problems": host_problems}

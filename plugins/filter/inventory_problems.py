@@ -1,0 +1,103 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filter inventory_problems: every refused input at once. The rules live in module_utils/_inventory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Callable
+
+import yaml
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import checks
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.reading import read_variables
+
+DOCUMENTATION = r"""
+name: inventory_problems
+short_description: List everything that is wrong with the inventory
+version_added: 0.1.0
+author:
+  - baremetal.gpu_cluster contributors (@baremetal)
+description:
+  - Checks what the inventory and the command line provide, before any connection to a host, and returns all problems.
+  - "Members: an empty group, a cluster of one, missing or malformed fabric addresses and interfaces, network and
+    broadcast addresses, addresses that two members share, members in different subnets, and addresses reserved for
+    documentation (a sample that nobody filled in)."
+  - "The port plan: everything that P(baremetal.gpu_cluster.port_plan#filter) refuses, and members whose plans differ."
+  - "Variables of all roles of the collection: types, choices and unknown keys by the roles' own argument specs, and
+    variables that start with the name of a role but that it does not have (typing errors, with the nearest name)."
+  - An expression that cannot be evaluated is a problem, not a failure.
+positional: _input, hosts, group
+options:
+  _input:
+    description: C(hostvars).
+    type: dict
+    required: true
+  hosts:
+    description: The names of the members, usually C(groups['gpu_cluster']).
+    type: list
+    elements: str
+    required: true
+  group:
+    description: The name of the group, for the messages.
+    type: str
+    required: true
+seealso:
+  - plugin: baremetal.gpu_cluster.problem_table
+    plugin_type: filter
+"""
+
+EXAMPLES = r"""
+- name: List what is wrong with the inventory
+  ansible.builtin.debug:
+    msg: "{{ hostvars | baremetal.gpu_cluster.inventory_problems(groups['gpu_cluster'], 'gpu_cluster') }}"
+  run_once: true
+"""
+
+RETURN = r"""
+_value:
+  description:
+    - One dictionary for each problem with C(host) (C(inventory) when it belongs to no single host), C(variable),
+      C(value) (short, for printing), C(rule) (what was expected) and C(fix) (what to do next).
+      Empty when the inventory is fine.
+  type: list
+  elements: dict
+"""
+
+
+def role_specs(roles: Path) -> dict[str, dict[str, Any]]:
+    """The options of every role below ``roles``, those of all its entry points together."""
+    specs: dict[str, dict[str, Any]] = {}
+    for path in sorted(roles.glob("*/meta/argument_specs.yml")):
+        entry_points = (yaml.safe_load(path.read_text(encoding="utf-8")) or {}).get("argument_specs") or {}
+        options: dict[str, Any] = {}
+        for entry_point in entry_points.values():
+            options.update(entry_point.get("options") or {})
+        specs[path.parent.parent.name] = options
+    if not specs:
+        raise AnsibleFilterError(f"No argument specs below {roles}: the collection is not complete; install it again")
+    return specs
+
+
+def inventory_problems(hostvars: Mapping[str, Any], hosts: Sequence[str], group: str) -> list[dict[str, str]]:
+    """Return the problems as dictionaries."""
+    specs = role_specs(Path(__file__).resolve().parent.parent.parent / "roles")
+    prefixes = checks.wanted_prefixes(specs)
+
+    def wanted(name: str) -> bool:
+        return name.startswith(prefixes) or name in ("ansible_host", "ansible_port")
+
+    names = [str(host) for host in hosts]
+    variables = {name: read_variables(hostvars, name, wanted) for name in names}
+    return [problem.as_dict() for problem in checks.inventory_problems(variables, names, str(group), specs)]
+
+
+class FilterModule:
+    """What Ansible loads."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """Name the filter."""
+        return {"inventory_problems": inventory_problems}

@@ -1,0 +1,244 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every input of the inventory checked at once: members, addresses, the port plan, and all variables of all roles.
+
+Pure: variables by host and the roles' argument specs in, ``Problem`` lists out, in inventory order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import (
+    ERR_SAMPLE,
+    ERR_UNREADABLE,
+    FABRIC_ADDRESS,
+    FABRIC_INTERFACE,
+    Unreadable,
+    address_of,
+    fabric_address_problems,
+    fabric_interface_problems,
+    interface_of,
+    is_sample,
+    management_address,
+)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, nearest, shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import (
+    VARIABLE as PORTS,
+)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import (
+    PortPlanError,
+    make_port_plan,
+)
+
+GROUP = "gpu_cluster_group"
+MINIMUM_MEMBERS = 2
+#: The host of a problem that belongs to the inventory as a whole.
+WHOLE_INVENTORY = "inventory"
+CLUSTER_PREFIX = "gpu_cluster_"
+CLUSTER_VARIABLES = (FABRIC_ADDRESS, FABRIC_INTERFACE, PORTS, GROUP)
+#: Facts that the collection sets itself during a run; they look like variables of a role.
+PUBLISHED_FACTS = ("common_members", "common_port_plan")
+#: Role names that other people's variables may well start with: there only a near miss is a typo.
+COMMON_WORDS = ("common", "preflight")
+
+ERR_EMPTY_GROUP = f"the group has no hosts in this inventory; expected at least {MINIMUM_MEMBERS} members"
+ERR_WORLD_OF_ONE = f"expected at least {MINIMUM_MEMBERS} members, found 1 (%s)"
+ERR_HOST_NAME = "the name in the inventory becomes a name in /etc/hosts: expected letters, digits, '-', '_' and '.'"
+ERR_DUPLICATE_FABRIC = "is also the fabric address of %s"
+ERR_DUPLICATE_MANAGEMENT = "is also the ssh address of %s"
+ERR_FOREIGN_ADDRESS = "is the ssh address of another member, %s"
+ERR_OTHER_SUBNET = "lies in %s, %d of %d members are in %s; members of different subnets are not supported yet"
+ERR_OTHER_PORTS = "differs from the port plan of %d of %d members"
+ERR_UNKNOWN = "no role of this collection has such a variable"
+ERR_NOT_TEXT = "expected a string, found a %s"
+
+_HOST_NAME = re.compile(r"^[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?$")
+
+RoleSpecs = Mapping[str, Mapping[str, Mapping[str, Any]]]
+Variables = Mapping[str, Mapping[str, Any]]
+
+
+def wanted_prefixes(specs: RoleSpecs) -> tuple[str, ...]:
+    """What a variable starts with when it is ours to check."""
+    return (CLUSTER_PREFIX, *tuple(f"{role}_" for role in specs))
+
+
+def _readable(value: Any) -> Any | None:
+    return None if isinstance(value, Unreadable) else value
+
+
+def _member_count_problems(hosts: Sequence[str], group: str) -> list[Problem]:
+    if not hosts:
+        fix = f"list the machines below the group {group}, or name another group with -e {GROUP}=..."
+        return [Problem(GROUP, group, ERR_EMPTY_GROUP, fix).on(WHOLE_INVENTORY)]
+    if len(hosts) < MINIMUM_MEMBERS:
+        fix = f"add the other machines to the group {group}"
+        return [Problem(GROUP, group, ERR_WORLD_OF_ONE % hosts[0], fix).on(WHOLE_INVENTORY)]
+    return []
+
+
+def _address_problems(variables: Variables, hosts: Sequence[str]) -> list[Problem]:
+    """Fabric and management addresses: each one alone, then against those of the others."""
+    fabric = {host: interface_of(_readable(variables[host].get(FABRIC_ADDRESS))) for host in hosts}
+    holders: dict[str, list[str]] = {}
+    reached: dict[tuple[str, str], list[str]] = {}
+    managed: dict[str, list[str]] = {}
+    management: dict[str, str] = {}
+    for host in hosts:
+        interface = fabric[host]
+        if interface is not None:
+            holders.setdefault(str(interface.ip), []).append(host)
+        spelled = management_address(host, variables[host])
+        address = address_of(spelled)
+        management[host] = str(address) if address is not None else spelled.lower()
+        managed.setdefault(management[host], []).append(host)
+        reached.setdefault((management[host], str(variables[host].get("ansible_port", 22))), []).append(host)
+    networks = Counter(str(interface.network) for interface in fabric.values() if interface is not None)
+    usual, usual_count = networks.most_common(1)[0] if networks else ("", 0)
+
+    problems: list[Problem] = []
+    for host in hosts:
+        own = variables[host]
+        interface = fabric[host]
+        found = fabric_address_problems(own.get(FABRIC_ADDRESS)) + fabric_interface_problems(own.get(FABRIC_INTERFACE))
+        value = shown(own.get(FABRIC_ADDRESS))
+        if address_of(host) is not None or not _HOST_NAME.match(host):
+            fix = "give the host a name, and its address in ansible_host"
+            found.append(Problem("inventory_hostname", host, ERR_HOST_NAME, fix))
+        if interface is not None:
+            text = str(interface.ip)
+            twins = [other for other in holders[text] if other != host]
+            if twins:
+                rule = ERR_DUPLICATE_FABRIC % ", ".join(twins)
+                found.append(Problem(FABRIC_ADDRESS, value, rule, "give each member an address of its own"))
+            others = [other for other in managed.get(text, []) if other != host]
+            if others:
+                rule = ERR_FOREIGN_ADDRESS % ", ".join(others)
+                found.append(Problem(FABRIC_ADDRESS, value, rule, "check which machine really holds the address"))
+            if str(interface.network) != usual:
+                rule = ERR_OTHER_SUBNET % (interface.network, usual_count, len(hosts), usual)
+                found.append(Problem(FABRIC_ADDRESS, value, rule, f"choose an address in {usual}"))
+        spelled = management_address(host, own)
+        address = address_of(spelled)
+        if isinstance(own.get("ansible_host"), Unreadable):
+            rule = ERR_UNREADABLE % own["ansible_host"].reason
+            found.append(Problem("ansible_host", "", rule, "define what the expression refers to"))
+        elif address is not None and is_sample(address):
+            fix = "write the address at which ssh reaches the node"
+            found.append(Problem("ansible_host", spelled, ERR_SAMPLE, fix))
+        twins = [other for other in reached[(management[host], str(own.get("ansible_port", 22)))] if other != host]
+        if twins:
+            rule = ERR_DUPLICATE_MANAGEMENT % ", ".join(twins)
+            found.append(Problem("ansible_host", spelled, rule, "list each machine once, with its own address"))
+        problems.extend(problem.on(host) for problem in found)
+    return problems
+
+
+def _port_problems(variables: Variables, hosts: Sequence[str]) -> list[Problem]:
+    """The port plan of every member, and that it is the same one."""
+    cache: dict[str, tuple[list[Problem], str]] = {}
+    keys: dict[str, str] = {}
+    plans: dict[str, str] = {}
+    problems: list[Problem] = []
+    for host in hosts:
+        value = variables[host].get(PORTS)
+        if isinstance(value, Unreadable):
+            rule = ERR_UNREADABLE % value.reason
+            problems.append(Problem(PORTS, "", rule, "define what the expression refers to").on(host))
+            continue
+        keys[host] = repr(value)
+        if keys[host] not in cache:
+            try:
+                cache[keys[host]] = ([], repr(make_port_plan(value)))
+            except PortPlanError as error:
+                cache[keys[host]] = (error.problems, "")
+        found, plan = cache[keys[host]]
+        problems.extend(problem.on(host) for problem in found)
+        if plan:
+            plans[host] = plan
+    counted = Counter(plans.values())
+    if len(counted) > 1:
+        usual, count = counted.most_common(1)[0]
+        rule = ERR_OTHER_PORTS % (count, len(hosts))
+        fix = f"set {PORTS} once, for the whole group"
+        problems.extend(
+            Problem(PORTS, shown(variables[host].get(PORTS, {})), rule, fix).on(host)
+            for host in hosts
+            if plans.get(host, usual) != usual
+        )
+    return problems
+
+
+def _role_of(name: str, specs: RoleSpecs) -> str | None:
+    """The role whose prefix the variable has; the longest one when several fit."""
+    fitting = [role for role in specs if name.startswith(f"{role}_")]
+    return max(fitting, key=len) if fitting else None
+
+
+def option_problem(name: str, value: Any, option: Mapping[str, Any], role: str) -> Problem | None:
+    """One provided variable against its entry in the role's argument spec, with Ansible's own validator."""
+    fix = f"see the table of variables in roles/{role}/README.md"
+    if option.get("choices"):
+        fix = "use one of: {}".format(", ".join(str(choice) for choice in option["choices"]))
+    kind = option.get("type", "str")
+    if kind in ("str", "path") and isinstance(value, (list, tuple, Mapping)):
+        # Ansible would print such a value and take the result for the string.
+        found = "dictionary" if isinstance(value, Mapping) else "list"
+        return Problem(name, shown(value), ERR_NOT_TEXT % found, fix)
+    spec = {key: entry for key, entry in option.items() if key not in ("default", "required", "description")}
+    result = ArgumentSpecValidator({name: spec}).validate({name: value})
+    if not result.error_messages:
+        return None
+    unknown = f"{name}."
+    sentences = [f"unknown {text}" if text.startswith(unknown) else text for text in result.error_messages]
+    return Problem(name, shown(value), " ".join("; ".join(sentences).split()).rstrip("."), fix)
+
+
+def _role_variable_problems(variables: Variables, hosts: Sequence[str], specs: RoleSpecs) -> list[Problem]:
+    """Every variable that looks like one of ours: known, readable, of the right type and within its choices."""
+    known: set[str] = {name for options in specs.values() for name in options} | set(CLUSTER_VARIABLES)
+    cache: dict[tuple[str, str], Problem | None] = {}
+    problems: list[Problem] = []
+    for host in hosts:
+        for name, value in variables[host].items():
+            role = _role_of(name, specs)
+            ours = name.startswith(CLUSTER_PREFIX)
+            if name in CLUSTER_VARIABLES or name in PUBLISHED_FACTS or not (role or ours):
+                continue
+            key = (name, repr(value))
+            if key not in cache:
+                cache[key] = _variable_problem(name, value, role, specs, known)
+            found = cache[key]
+            if found is not None:
+                problems.append(found.on(host))
+    return problems
+
+
+def _variable_problem(name: str, value: Any, role: str | None, specs: RoleSpecs, known: set[str]) -> Problem | None:
+    if role is None or name not in specs[role]:
+        near = nearest(name, known, cutoff=0.85 if role in COMMON_WORDS else 0.6)
+        if near is None and role in COMMON_WORDS:
+            return None
+        fix = f"write {near} instead" if near else "remove it, or see the README of the role"
+        text = "" if isinstance(value, Unreadable) else shown(value)
+        return Problem(name, text, ERR_UNKNOWN, fix)
+    if isinstance(value, Unreadable):
+        return Problem(name, "", ERR_UNREADABLE % value.reason, "define what the expression refers to")
+    return option_problem(name, value, specs[role][name], role)
+
+
+def inventory_problems(variables: Variables, hosts: Sequence[str], group: str, specs: RoleSpecs) -> list[Problem]:
+    """All problems of the inventory. Problems of the whole come first, then those of the hosts by topic."""
+    return (
+        _member_count_problems(hosts, group)
+        + _address_problems(variables, hosts)
+        + _port_problems(variables, hosts)
+        + _role_variable_problems(variables, hosts, specs)
+    )

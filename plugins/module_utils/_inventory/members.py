@@ -1,0 +1,178 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The members of the cluster as the inventory describes them, and the rules for one member's own entries.
+
+Pure: variables by host in, ``Member`` or ``Problem`` lists out. Nothing here looks at facts or at a play's hosts, so
+that ``--limit`` never changes the list.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Union
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
+
+Address = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
+Interface = Union[ipaddress.IPv4Interface, ipaddress.IPv6Interface]
+
+FABRIC_ADDRESS = "gpu_cluster_fabric_address"
+FABRIC_INTERFACE = "gpu_cluster_fabric_interface"
+#: The networks reserved for documentation (RFC 5737, RFC 3849): whoever sees them reads a sample, not a cluster.
+SAMPLE_NETWORKS = tuple(
+    ipaddress.ip_network(text) for text in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32")
+)
+
+ERR_MISSING = "not set, every member needs it"
+ERR_NOT_CIDR = "expected an address with its prefix length"
+ERR_NETWORK = "is the address of the network %s itself"
+ERR_BROADCAST = "is the broadcast address of the network %s"
+ERR_NOT_A_HOST = "is not the address of a network card (%s)"
+ERR_SAMPLE = "still holds the sample value"
+ERR_INTERFACE = "expected the name of a network card: 1 to 15 characters, no blanks, no '/'"
+ERR_UNREADABLE = "cannot be evaluated: %s"
+
+_INTERFACE_NAME = re.compile(r"^[^\s/]{1,15}$")
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """Stands for the value of a variable that could not be templated or decrypted."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Member:
+    """One member, as roles get it in ``common_members``."""
+
+    name: str
+    fabric_address: str
+    fabric_prefix: int
+    fabric_interface: str
+    management_address: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form that the filter returns."""
+        return {
+            "name": self.name,
+            "fabric_address": self.fabric_address,
+            "fabric_prefix": self.fabric_prefix,
+            "fabric_interface": self.fabric_interface,
+            "management_address": self.management_address,
+        }
+
+
+class MembersError(Exception):
+    """The list of members cannot be made; ``problems`` holds every reason."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("\n".join(f"{problem.host}: {problem.sentence()}" for problem in problems))
+        self.problems = list(problems)
+
+
+def address_of(text: Any) -> Address | None:
+    """The IP address that ``text`` spells, or None (host names, other types)."""
+    try:
+        return ipaddress.ip_address(str(text).strip()) if isinstance(text, str) else None
+    except ValueError:
+        return None
+
+
+def interface_of(text: Any) -> Interface | None:
+    """The address with prefix length that ``text`` spells, or None."""
+    if not isinstance(text, str) or "/" not in text:
+        return None
+    try:
+        return ipaddress.ip_interface(str(text).strip())
+    except ValueError:
+        return None
+
+
+def is_sample(address: Address) -> bool:
+    """Whether the address belongs to a network that is reserved for documentation."""
+    return any(address in network for network in SAMPLE_NETWORKS)
+
+
+def management_address(host: str, variables: Mapping[str, Any]) -> str:
+    """Where Ansible reaches the host: ``ansible_host``, or its name in the inventory."""
+    value = variables.get("ansible_host")
+    return str(value).strip() if isinstance(value, str) and value.strip() else host
+
+
+def fabric_address_problems(value: Any) -> list[Problem]:
+    """Every rule for one fabric address taken alone."""
+
+    def problem(rule: str, fix: str) -> list[Problem]:
+        return [Problem(FABRIC_ADDRESS, "" if value is None else shown(value), rule, fix)]
+
+    example = 'write it like "198.18.20.11/24"'
+    if value is None:
+        return problem(ERR_MISSING, f"{example} in the host's entry of the inventory")
+    if isinstance(value, Unreadable):
+        return [Problem(FABRIC_ADDRESS, "", ERR_UNREADABLE % value.reason, "define what the expression refers to")]
+    interface = interface_of(value)
+    if interface is None:
+        return problem(ERR_NOT_CIDR, example)
+    address, network = interface.ip, interface.network
+    for kind in ("unspecified", "loopback", "multicast", "link_local"):
+        if getattr(address, "is_" + kind):
+            return problem(ERR_NOT_A_HOST % kind.replace("_", "-"), example)
+    if is_sample(address):
+        return problem(ERR_SAMPLE, "write the node's own address on the data network")
+    if network.num_addresses > 2:
+        fix = "choose an address between the first and the last one of the network"
+        if address == network.network_address:
+            return problem(ERR_NETWORK % network, fix)
+        if network.version == 4 and address == network.broadcast_address:
+            return problem(ERR_BROADCAST % network, fix)
+    return []
+
+
+def fabric_interface_problems(value: Any) -> list[Problem]:
+    """Every rule for the name of the fabric's network card."""
+    if value is None:
+        fix = 'write it like "ens1f0"; `ip -br link` on the node lists the names'
+        return [Problem(FABRIC_INTERFACE, "", ERR_MISSING, fix)]
+    if isinstance(value, Unreadable):
+        return [Problem(FABRIC_INTERFACE, "", ERR_UNREADABLE % value.reason, "define what the expression refers to")]
+    if not isinstance(value, str) or not _INTERFACE_NAME.match(value) or value in (".", ".."):
+        return [Problem(FABRIC_INTERFACE, shown(value), ERR_INTERFACE, "`ip -br link` on the node lists the names")]
+    return []
+
+
+def make_members(variables: Mapping[str, Mapping[str, Any]], hosts: Sequence[str]) -> list[Member]:
+    """The members in inventory order; raise ``MembersError`` naming every entry that is missing or wrong.
+
+    Sample addresses pass: the list can be looked at before the inventory is real, ``inventory_problems`` refuses them.
+    """
+    members: list[Member] = []
+    problems: list[Problem] = []
+    for host in hosts:
+        own = variables[host]
+        wrong = [
+            problem.on(host)
+            for problem in fabric_address_problems(own.get(FABRIC_ADDRESS))
+            + fabric_interface_problems(own.get(FABRIC_INTERFACE))
+            if problem.rule != ERR_SAMPLE
+        ]
+        problems.extend(wrong)
+        interface = interface_of(own.get(FABRIC_ADDRESS))
+        if wrong or interface is None:
+            continue
+        members.append(
+            Member(
+                name=str(host),
+                fabric_address=str(interface.ip),
+                fabric_prefix=interface.network.prefixlen,
+                fabric_interface=str(own[FABRIC_INTERFACE]),
+                management_address=management_address(str(host), own),
+            )
+        )
+    if problems:
+        raise MembersError(problems)
+    return members

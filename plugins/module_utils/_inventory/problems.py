@@ -1,0 +1,91 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What one refused input looks like, and how a list of them is printed. Pure; imported by every checker."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+#: Longest value that is quoted in a message; the rest is cut.
+VALUE_WIDTH = 80
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One refused input: where it is, what was found, which rule it breaks and what to do next."""
+
+    variable: str
+    value: str
+    rule: str
+    fix: str
+    host: str = ""
+
+    def on(self, host: str) -> Problem:
+        """The same problem, found on ``host``."""
+        return replace(self, host=host)
+
+    def as_dict(self) -> dict[str, str]:
+        """The form in which filters and modules return it."""
+        return asdict(self)
+
+    def sentence(self) -> str:
+        """One line without the host."""
+        found = f"{self.variable} = {self.value}" if self.value else self.variable
+        return f"{found}: {self.rule}. Fix: {self.fix}."
+
+
+def shown(value: Any) -> str:
+    """A value as it is quoted in a message: short, on one line, strings in quotes."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        # str() first: a value that carries Ansible's tags prints as the plain string it is.
+        text = repr(str(value))
+    elif isinstance(value, (list, tuple)):
+        text = "[{}]".format(", ".join(shown(item) for item in value))
+    elif isinstance(value, dict):
+        text = "{{{}}}".format(", ".join(f"{key}: {shown(item)}" for key, item in value.items()))
+    else:
+        text = str(value)
+    text = " ".join(text.split())
+    return text if len(text) <= VALUE_WIDTH else text[: VALUE_WIDTH - 3] + "..."
+
+
+def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The known name that looks most like ``name``, if any is close."""
+    found = difflib.get_close_matches(name, sorted(known), n=1, cutoff=cutoff)
+    return found[0] if found else None
+
+
+def _hosts_label(hosts: Sequence[str], everybody: int) -> str:
+    """Name the hosts of one line: all by name up to four, else how many and which come first."""
+    if everybody > 1 and len(hosts) == everybody:
+        return f"all {everybody} hosts"
+    if len(hosts) <= 4:
+        return ", ".join(hosts)
+    return f"{', '.join(hosts[:3])} and {len(hosts) - 3} more"
+
+
+def table_lines(problems: Iterable[dict[str, str]], everybody: int = 0) -> list[str]:
+    """Render problems as aligned lines, hosts with the same problem on one line.
+
+    ``everybody`` is the number of hosts that were looked at: a problem that all of them have says so.
+    """
+    grouped: dict[tuple[str, str, str, str], list[str]] = {}
+    for entry in problems:
+        key = (entry["variable"], entry["value"], entry["rule"], entry["fix"])
+        hosts = grouped.setdefault(key, [])
+        if entry["host"] not in hosts:
+            hosts.append(entry["host"])
+    rows = [
+        (_hosts_label(hosts, everybody), Problem(variable=key[0], value=key[1], rule=key[2], fix=key[3]).sentence())
+        for key, hosts in grouped.items()
+    ]
+    width = max((len(label) for label, _sentence in rows), default=0)
+    return [f"{label.ljust(width)}  {sentence}" for label, sentence in rows]

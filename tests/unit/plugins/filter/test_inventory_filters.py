@@ -1,0 +1,76 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The filters of the inventory as playbooks call them, against the real argument specs of the roles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.baremetal.gpu_cluster.plugins.filter.cluster_members import cluster_members
+from ansible_collections.baremetal.gpu_cluster.plugins.filter.host_problems import host_problems
+from ansible_collections.baremetal.gpu_cluster.plugins.filter.hosts_block import hosts_block
+from ansible_collections.baremetal.gpu_cluster.plugins.filter.inventory_problems import inventory_problems, role_specs
+from ansible_collections.baremetal.gpu_cluster.plugins.filter.port_plan import port_plan
+from ansible_collections.baremetal.gpu_cluster.plugins.filter.problem_table import problem_table
+
+HOSTVARS: dict[str, dict[str, Any]] = {
+    f"n{number}": {
+        "ansible_host": f"10.0.0.{number}",
+        "gpu_cluster_fabric_address": f"10.1.0.{number}/24",
+        "gpu_cluster_fabric_interface": "fab0",
+        "site_variable": "{{ nothing }}",
+    }
+    for number in (1, 2)
+}
+
+
+def test_a_good_inventory_passes_all_filters() -> None:
+    assert inventory_problems(HOSTVARS, ["n1", "n2"], "gpu_cluster") == []
+    members = cluster_members(HOSTVARS, ["n1", "n2"])
+    assert [member["fabric_address"] for member in members] == ["10.1.0.1", "10.1.0.2"]
+    assert "10.1.0.2 n2" in hosts_block(members)
+    assert port_plan({})["firewall_ports"][0] == "29400-29599/tcp"
+
+
+def test_the_specs_of_the_roles_are_used() -> None:
+    hostvars = {
+        **HOSTVARS,
+        "n2": {**HOSTVARS["n2"], "kernel_tuning_unsettable": "maybe", "torch_runtime_versions": "1"},
+    }
+    found = inventory_problems(hostvars, ["n1", "n2"], "gpu_cluster")
+    assert [(entry["host"], entry["variable"]) for entry in found] == [
+        ("n2", "kernel_tuning_unsettable"),
+        ("n2", "torch_runtime_versions"),
+    ]
+    text = problem_table(found, ["n1", "n2"])
+    assert text.splitlines()[1].endswith("Fix: write torch_runtime_version instead.")
+
+
+def test_every_role_with_variables_is_among_the_specs() -> None:
+    roles = Path(__file__).resolve().parents[4] / "roles"
+    names = {path.name for path in roles.iterdir() if path.is_dir()}
+    specs = role_specs(roles)
+    assert set(specs) == names
+    assert all(specs.values())
+
+
+def test_a_collection_without_roles_is_no_good_inventory(tmp_path: Path) -> None:
+    with pytest.raises(AnsibleFilterError, match="the collection is not complete"):
+        role_specs(tmp_path)
+
+
+def test_filters_raise_with_all_reasons() -> None:
+    with pytest.raises(AnsibleFilterError, match=r"(?s)n1: gpu_cluster_fabric_address.*n2: gpu_cluster_fabric_address"):
+        cluster_members({"n1": {}, "n2": {}}, ["n1", "n2"])
+    with pytest.raises(AnsibleFilterError, match=r"(?s)gpu_cluster_ports\.ssh.*gpu_cluster_ports\.mpi"):
+        port_plan({"ssh": "x", "mpi": 1})
+
+
+def test_host_problems_reads_the_registered_results() -> None:
+    hostvars: dict[str, dict[str, Any]] = {"n1": {"looked": {"problems": []}}, "n2": {}}
+    assert [entry["host"] for entry in host_problems(hostvars, ["n1", "n2"], "looked")] == ["n2"]
