@@ -1,0 +1,55 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whole files that belong to one module: read, and replaced in one step so that no reader sees half of one."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import Protocol
+
+
+class Mover(Protocol):
+    """The part of AnsibleModule that is needed: it keeps or sets the SELinux context while it renames."""
+
+    def atomic_move(self, src: str, dest: str) -> None:
+        """Rename ``src`` over ``dest``."""
+
+    def set_mode_if_different(self, path: str, mode: int, changed: bool) -> bool:
+        """Set the mode."""
+
+
+def read_text(path: str) -> str:
+    """The text of a file; empty when there is none."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as stream:
+            return stream.read()
+    except FileNotFoundError:
+        return ""
+
+
+def replace_file(module: Mover, path: str, text: str, mode: int = 0o644) -> None:
+    """Write ``text`` beside the file, sync it, and rename it over the old one."""
+    folder = os.path.dirname(os.path.abspath(path))
+    os.makedirs(folder, mode=0o755, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=".ansible-", dir=folder)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(temporary, mode)
+        module.atomic_move(temporary, path)
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+    module.set_mode_if_different(path, mode, False)
+
+
+def restore_file(module: Mover, path: str, text: str, existed: bool, mode: int = 0o644) -> None:
+    """Put back what ``read_text`` had found."""
+    if existed:
+        replace_file(module, path, text, mode)
+    elif os.path.exists(path):
+        os.unlink(path)
