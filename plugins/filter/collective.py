@@ -1,0 +1,48 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filters that carry the results of a collective check from one step to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Callable
+
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import plan
+
+
+def collective_results(hostvars: Mapping[str, Any], hosts: Sequence[str], name: str) -> dict[str, Any]:
+    """See collective_results.yml."""
+    return {host: hostvars[host].get(name, {}) for host in hosts}
+
+
+def collective_book(launch: Mapping[str, Mapping[str, Any]], hosts: Sequence[str]) -> list[dict[str, Any]]:
+    """See collective_book.yml."""
+    if not isinstance(launch, Mapping):
+        raise AnsibleFilterError(f"collective_book needs a dict of host to launch result, got {type(launch).__name__}")
+    return plan.address_book(launch, hosts)
+
+
+def collective_plan(
+    launch: Mapping[str, Mapping[str, Any]],
+    probe: Mapping[str, Mapping[str, Any]],
+    hosts: Sequence[str],
+    ranks_per_node: int = 1,
+) -> dict[str, Any]:
+    """See collective_plan.yml."""
+    if not isinstance(launch, Mapping) or not isinstance(probe, Mapping):
+        raise AnsibleFilterError("collective_plan needs two dicts of host to result")
+    return plan.make_plan(hosts, launch, probe, int(ranks_per_node))
+
+
+class FilterModule:
+    """The filters of this file."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {
+            "collective_results": collective_results,
+            "collective_book": collective_book,
+            "collective_plan": collective_plan,
+        }

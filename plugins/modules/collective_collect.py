@@ -1,0 +1,94 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Fetch what the ranks of a node reported, and end its worker."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: collective_collect
+short_description: Fetch what the ranks of a node reported, and end its worker
+version_added: "0.1.0"
+description:
+  - Last step of a coordinated all_reduce on the nodes. It waits until the ranks have ended, returns everything they
+    reported, ends the worker with all
+    its processes and removes its files.
+  - After O(wait_seconds) it returns what there is, and says so in RV(state).
+extends_documentation_fragment:
+  - baremetal.gpu_cluster.collective
+options:
+  wait_seconds:
+    description: How long to wait for the ranks, 0 to 3600 seconds. With 0 the worker is ended at once.
+    type: int
+    default: 60
+author:
+  - baremetal.gpu_cluster contributors (@baremetal)
+"""
+
+EXAMPLES = r"""
+- name: Fetch the results
+  baremetal.gpu_cluster.collective_collect:
+    run_id: "{{ run_id }}"
+    wait_seconds: 60
+  register: collect
+"""
+
+RETURN = r"""
+state:
+  description:
+    - V(finished) when all ranks ended by themselves, V(deadline) when the worker killed them, V(running) when they
+      were still at work after O(wait_seconds),
+      V(waiting) when they never got a job, V(lost) when the worker left nothing.
+  returned: always
+  type: str
+  sample: finished
+hostname:
+  description: The node's own name.
+  returned: when RV(state) is not V(lost)
+  type: str
+  sample: gpu01
+ranks:
+  description:
+    - For each rank C(local_rank), C(exit_code), C(stderr_tail) and C(events) in order, as the rank wrote them.
+    - "Events: C(ready) (torch imported), C(store) (rendezvous reached), C(joined) (process group complete), C(size)
+      (C(size_bytes), C(seconds) of each timed iteration,
+      C(checked) iterations, C(wrong)), C(done), C(error)."
+  returned: when RV(state) is not V(lost)
+  type: list
+  elements: dict
+interface_bytes:
+  description: Bytes that the interface received (C(rx_bytes)) and sent (C(tx_bytes)) while the ranks ran.
+  returned: when the ranks have run
+  type: dict
+  sample:
+    rx_bytes: 912345678
+    tx_bytes: 912345678
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits, unit
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "run_id": {"type": "str", "required": True},
+            "wait_seconds": {"type": "int", "default": 60},
+        },
+    )
+    wrong = limits.out_of_range(module.params)
+    if wrong:
+        module.fail_json(msg="; ".join(wrong))
+    run_id = module.params["run_id"]
+    try:
+        state = unit.wait(module.run_command, run_id, module.params["wait_seconds"])
+        unit.stop(module.run_command, run_id)
+    except unit.UnitError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=False, **(state or {"state": "lost"}))
+
+
+if __name__ == "__main__":
+    main()

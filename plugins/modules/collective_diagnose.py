@@ -1,0 +1,130 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Documentation of the action plugin of the same name."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: collective_diagnose
+short_description: Judge a collective check and name the culprits
+version_added: "0.1.0"
+description:
+  - Turns the results of all nodes into a verdict, findings with cause and fix, and bandwidth per buffer size. Runs
+    once, on the controller, and connects to nothing.
+  - The task itself does not fail on a bad verdict, so that the playbook decides which hosts fail; see the example.
+    A node without a result is an error in the verdict.
+  - "Bandwidth as nccl-tests defines it (doc/PERFORMANCE.md): algbw = size / time and busbw = algbw * 2 (n - 1) / n,
+    in GB/s of 10**9 bytes,
+    where time is the median over iterations of the slowest rank."
+options:
+  run_id:
+    description: Name of the run.
+    type: str
+    required: true
+  backend:
+    description: Backend of C(torch.distributed) that the ranks used.
+    type: str
+    choices: [gloo]
+    default: gloo
+  members:
+    description: Inventory names of all members of the cluster, in rank order.
+    type: list
+    elements: str
+    required: true
+  selected:
+    description: The members that this run was meant for. Fewer than O(members) means V(NOT VALIDATED), never
+      V(PASSED).
+    type: list
+    elements: str
+    required: true
+  launch:
+    description: Host to the result of M(baremetal.gpu_cluster.collective_launch), empty for a host without one.
+    type: dict
+    required: true
+  probe:
+    description: The same for M(baremetal.gpu_cluster.collective_probe).
+    type: dict
+    required: true
+  go:
+    description: The same for M(baremetal.gpu_cluster.collective_go).
+    type: dict
+    required: true
+  collect:
+    description: The same for M(baremetal.gpu_cluster.collective_collect).
+    type: dict
+    required: true
+  plan:
+    description: Result of the filter P(baremetal.gpu_cluster.collective_plan#filter).
+    type: dict
+    required: true
+  report_dir:
+    description: Folder on the controller for C(report.txt) and C(report.json). Empty writes no files.
+    type: path
+    default: ""
+attributes:
+  action:
+    description: Indicates this has a corresponding action plugin so some parts of the options can be executed on
+      the controller.
+    support: full
+  check_mode:
+    description: Can run in C(check_mode) and return changed status prediction without modifying the target.
+    support: full
+    details:
+      - It changes nothing on any node; the report files are its output and are written in check mode too.
+  diff_mode:
+    description: Will return details on what has changed, or possibly needs changing in C(check_mode), when in diff
+      mode.
+    support: none
+  platform:
+    description: Target OS that the action works on.
+    support: full
+    platforms: posix
+author:
+  - baremetal.gpu_cluster contributors (@baremetal)
+"""
+
+EXAMPLES = r"""
+- name: Judge the run
+  baremetal.gpu_cluster.collective_diagnose:
+    run_id: "{{ run_id }}"
+    members: "{{ groups['gpu_cluster'] }}"
+    selected: "{{ ansible_play_hosts_all }}"
+    launch: "{{ hostvars | baremetal.gpu_cluster.collective_results(ansible_play_hosts_all, 'launch') }}"
+    probe: "{{ hostvars | baremetal.gpu_cluster.collective_results(ansible_play_hosts_all, 'probe') }}"
+    go: "{{ hostvars | baremetal.gpu_cluster.collective_results(ansible_play_hosts_all, 'go') }}"
+    collect: "{{ hostvars | baremetal.gpu_cluster.collective_results(ansible_play_hosts_all, 'collect') }}"
+    plan: "{{ plan }}"
+  run_once: true
+  register: diagnosis
+
+- name: Fail on the culprits only
+  ansible.builtin.assert:
+    that: inventory_hostname not in diagnosis.culprits
+    fail_msg: "{{ diagnosis.culprits[inventory_hostname] }}"
+"""
+
+RETURN = r"""
+verdict:
+  description: V(PASSED), V(FAILED) or V(NOT VALIDATED).
+  returned: always
+  type: str
+  sample: PASSED
+headline:
+  description: The verdict as one sentence with its reason or its numbers.
+  returned: always
+  type: str
+  sample: "PASSED: world 3, 3 nodes, all_reduce over gloo exact in every iteration: 4 KiB 0.61 ms busbw 0.00896 GB/s"
+culprits:
+  description: Host to the causes of its errors.
+  returned: always
+  type: dict
+  sample:
+    gpu02: "GC-NET-001 inbound connections of gpu02 fail on the data network: 8 of 8 probes of the ephemeral ports
+      dropped (no answer)"
+report:
+  description: Everything, as in C(report.json); its C(schema_version) is 1.
+  returned: always
+  type: dict
+"""

@@ -1,0 +1,137 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hand the ranks of a node their job."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: collective_go
+short_description: Hand the ranks of a node their job
+version_added: "0.1.0"
+description:
+  - Third step of a coordinated all_reduce. It tells the waiting worker which ranks it has, how large the world is
+    and where the rendezvous is,
+    and returns at once.
+  - The world holds the nodes that really started and reach each other, so a lost node can't make the others wait.
+extends_documentation_fragment:
+  - baremetal.gpu_cluster.collective
+options:
+  ranks:
+    description: The ranks of this node, as many as M(baremetal.gpu_cluster.collective_launch) was told to start.
+    type: list
+    elements: int
+    required: true
+  world_size:
+    description: Number of ranks on all nodes, 2 to 4096.
+    type: int
+    required: true
+  master_address:
+    description: Address of the node that has rank 0.
+    type: str
+    required: true
+  master_port:
+    description: Rendezvous port that the worker of rank 0 reported.
+    type: int
+    required: true
+  backend:
+    description: Backend of C(torch.distributed).
+    type: str
+    choices: [gloo]
+    default: gloo
+  sizes_bytes:
+    description: Buffer sizes, each at least 4 bytes, of which a rank holds one buffer. Elements are float32.
+    type: list
+    elements: int
+    default: [4096, 1048576, 16777216]
+  warmup:
+    description: Iterations of each size that are checked but not timed, 0 to 1000.
+    type: int
+    default: 5
+  iterations:
+    description: Timed and checked iterations of each size, 1 to 10000.
+    type: int
+    default: 20
+  join_seconds:
+    description: How long the ranks wait for each other at the rendezvous. Must cover the time between the first and
+      the last node's go.
+    type: int
+    default: 30
+  timeout_seconds:
+    description: Timeout of one collective operation. Gloo waits five times as long while it connects.
+    type: int
+    default: 10
+  deadline_seconds:
+    description: The worker kills its ranks after this time, whatever they do.
+    type: int
+    default: 60
+author:
+  - baremetal.gpu_cluster contributors (@baremetal)
+"""
+
+EXAMPLES = r"""
+- name: Start rank 0 of 2
+  baremetal.gpu_cluster.collective_go:
+    run_id: "{{ run_id }}"
+    ranks: [0]
+    world_size: 2
+    master_address: 192.0.2.11
+    master_port: 29500
+"""
+
+RETURN = r"""
+started:
+  description: Whether the job was handed over.
+  returned: always
+  type: bool
+  sample: true
+error:
+  description: Why it was not.
+  returned: when RV(started) is V(false)
+  type: str
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits, unit
+
+
+def main() -> None:
+    collective = {
+        "world_size": {"type": "int", "required": True},
+        "master_address": {"type": "str", "required": True},
+        "master_port": {"type": "int", "required": True},
+        "backend": {"type": "str", "choices": ["gloo"], "default": "gloo"},
+        "sizes_bytes": {"type": "list", "elements": "int", "default": [4096, 1048576, 16777216]},
+        "warmup": {"type": "int", "default": 5},
+        "iterations": {"type": "int", "default": 20},
+        "join_seconds": {"type": "int", "default": 30},
+        "timeout_seconds": {"type": "int", "default": 10},
+    }
+    module = AnsibleModule(
+        argument_spec=dict(
+            collective,
+            run_id={"type": "str", "required": True},
+            ranks={"type": "list", "elements": "int", "required": True},
+            deadline_seconds={"type": "int", "default": 60},
+        ),
+    )
+    given = module.params
+    wrong = limits.out_of_range(given)
+    if wrong:
+        module.fail_json(msg="; ".join(wrong))
+    data = {
+        "ranks": given["ranks"],
+        "deadline_seconds": given["deadline_seconds"],
+        "collective": {name: given[name] for name in collective},
+    }
+    try:
+        unit.go(given["run_id"], data)
+    except unit.UnitError as error:
+        module.exit_json(changed=False, started=False, error=str(error))
+    module.exit_json(changed=False, started=True)
+
+
+if __name__ == "__main__":
+    main()

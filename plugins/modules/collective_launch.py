@@ -1,0 +1,212 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Start the worker of a collective check on a node."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: collective_launch
+short_description: Start the worker of a collective check on a node
+version_added: "0.1.0"
+description:
+  - First step of a coordinated all_reduce over many nodes. It starts a detached worker as a transient systemd unit
+    and returns
+    at once, so C(forks) may be smaller than the number of nodes.
+  - The worker listens on sample ports for M(baremetal.gpu_cluster.collective_probe), starts the rank processes,
+    which wait for
+    M(baremetal.gpu_cluster.collective_go), and ends by itself after O(lifetime_seconds), whatever happens to the
+      controller.
+  - A node on which the worker can't start is an answer, not a failed task; RV(state) is V(failed) and RV(error)
+    says why. The verdict is
+    made by M(baremetal.gpu_cluster.collective_diagnose).
+  - Run directories that an earlier run left behind are removed when their unit has ended.
+extends_documentation_fragment:
+  - baremetal.gpu_cluster.collective
+options:
+  nonce:
+    description: Secret of this run, 32 hexadecimal digits. A port that answers without knowing it belongs to
+      something else.
+    type: str
+    required: true
+  address:
+    description: Address of this node on the network under test, without prefix length.
+    type: str
+    required: true
+  interface:
+    description: Interface that holds O(address). Exported to the ranks as C(GLOO_SOCKET_IFNAME).
+    type: str
+    required: true
+  torch_python:
+    description: Python interpreter of the training environment.
+    type: path
+    required: true
+  user:
+    description: User who runs the ranks, empty for root. The ranks get this user's rights and the limits of a
+      systemd service.
+    type: str
+    default: ""
+  ranks_per_node:
+    description: Number of ranks on this node, 1 to 64. The same on all nodes.
+    type: int
+    default: 1
+  rendezvous_first:
+    description: First port of the range from which the rendezvous port is taken.
+    type: int
+    default: 29500
+  rendezvous_last:
+    description: Last port of that range.
+    type: int
+    default: 29599
+  samples:
+    description: Number of ports, 1 to 32, spread over the kernel's ephemeral range, on which the worker listens for
+      probes.
+    type: int
+    default: 4
+  lifetime_seconds:
+    description: The worker ends after this time, 10 to 7200 seconds, if nobody has ended it before.
+    type: int
+    default: 300
+  wait_seconds:
+    description: How long to wait for the worker's listeners, 1 to 60 seconds.
+    type: int
+    default: 15
+seealso:
+  - module: baremetal.gpu_cluster.collective_probe
+  - module: baremetal.gpu_cluster.collective_go
+  - module: baremetal.gpu_cluster.collective_collect
+  - module: baremetal.gpu_cluster.collective_diagnose
+author:
+  - baremetal.gpu_cluster contributors (@baremetal)
+"""
+
+EXAMPLES = r"""
+- name: Start the worker
+  baremetal.gpu_cluster.collective_launch:
+    run_id: "{{ run_id }}"
+    nonce: "{{ nonce }}"
+    address: 192.0.2.11
+    interface: ens1f0
+    torch_python: /opt/gpu-cluster/torch/bin/python
+    user: train
+  register: launch
+"""
+
+RETURN = r"""
+state:
+  description: V(waiting) when the worker listens, V(failed) when it could not start.
+  returned: always
+  type: str
+  sample: waiting
+error:
+  description: Why the worker could not start.
+  returned: when RV(state) is V(failed)
+  type: str
+hostname:
+  description: The node's own name.
+  returned: when RV(state) is V(waiting)
+  type: str
+  sample: gpu01
+address:
+  description: As given.
+  returned: always
+  type: str
+  sample: 192.0.2.11
+ports:
+  description: Ports on which the worker listens, each with the name of its range.
+  returned: when RV(state) is V(waiting)
+  type: list
+  elements: dict
+  sample:
+    - range: rendezvous
+      port: 29500
+    - range: ephemeral
+      port: 32768
+kernel:
+  description: Release of the running kernel.
+  returned: always
+  type: str
+  sample: 5.14.0-620.el9.x86_64
+ephemeral_range:
+  description: First and last port of C(net.ipv4.ip_local_port_range), from which Gloo and NCCL take their ports.
+  returned: always
+  type: list
+  elements: int
+  sample: [32768, 60999]
+other_runs:
+  description: Runs whose worker is still active on this node.
+  returned: always
+  type: list
+  elements: str
+  sample: []
+"""
+
+import platform
+import sys
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits, unit
+
+
+def ephemeral_range() -> list[int]:
+    """The ports that the kernel gives to a socket that asks for none."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as stream:
+        return [int(port) for port in stream.read().split()]
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "run_id": {"type": "str", "required": True},
+            "nonce": {"type": "str", "required": True, "no_log": False},
+            "address": {"type": "str", "required": True},
+            "interface": {"type": "str", "required": True},
+            "torch_python": {"type": "path", "required": True},
+            "user": {"type": "str", "default": ""},
+            "ranks_per_node": {"type": "int", "default": 1},
+            "rendezvous_first": {"type": "int", "default": 29500},
+            "rendezvous_last": {"type": "int", "default": 29599},
+            "samples": {"type": "int", "default": 4},
+            "lifetime_seconds": {"type": "int", "default": 300},
+            "wait_seconds": {"type": "int", "default": 15},
+        },
+    )
+    given = module.params
+    wrong = limits.out_of_range(given)
+    if wrong:
+        module.fail_json(msg="; ".join(wrong))
+    first, last = ephemeral_range()
+    job = {
+        "nonce": given["nonce"],
+        "address": given["address"],
+        "interface": given["interface"],
+        "torch_python": given["torch_python"],
+        "ranks_per_node": given["ranks_per_node"],
+        "rendezvous": {"first": given["rendezvous_first"], "last": given["rendezvous_last"]},
+        "ranges": [{"name": "ephemeral", "first": first, "last": last, "samples": given["samples"]}],
+        "lifetime_seconds": given["lifetime_seconds"],
+    }
+    result = {
+        "changed": False,
+        "address": given["address"],
+        "ephemeral_range": [first, last],
+        "kernel": platform.release(),
+        "other_runs": unit.remove_finished_runs(module.run_command),
+    }
+    try:
+        unit.check_node(job)
+        state = unit.start(
+            module.run_command, given["run_id"], job, sys.executable, given["user"], given["wait_seconds"]
+        )
+    except unit.UnitError as error:
+        module.exit_json(state="failed", error=str(error), **result)
+    if state["state"] == "failed":
+        unit.stop(module.run_command, given["run_id"])
+        module.exit_json(state="failed", error=state["error"], **result)
+    module.exit_json(state=state["state"], hostname=state["hostname"], ports=state["ports"], **result)
+
+
+if __name__ == "__main__":
+    main()

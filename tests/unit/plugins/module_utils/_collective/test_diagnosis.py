@@ -1,0 +1,306 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From results to findings: each case is a fault, and only its culprit may be named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import diagnosis, plan, report
+
+HOSTS = ["n1", "n2", "n3", "n4"]
+PORTS = [
+    {"range": "rendezvous", "port": 29500},
+    {"range": "ephemeral", "port": 32768},
+    {"range": "ephemeral", "port": 60999},
+]
+
+
+class Run:
+    """A healthy run of four hosts, to be damaged by a test."""
+
+    def __init__(self, members: list[str] | None = None) -> None:
+        self.members = members or HOSTS
+        self.selected = list(self.members)
+        self.launch: dict[str, Any] = {
+            host: {"state": "waiting", "address": f"198.18.20.1{host[1:]}", "ports": PORTS, "hostname": host}
+            for host in self.members
+        }
+        self.bad: dict[tuple[str, str], str] = {}
+        self.bad_ranges = ("rendezvous", "ephemeral")
+        self.events: dict[str, list[dict[str, Any]]] = {}
+        self.torch: dict[str, str] = {}
+        self.states: dict[str, str] = {}
+        self.silent_from: dict[str, str] = {}
+        self.moved: dict[str, int] = {}
+
+    def diagnose(self) -> diagnosis.Report:
+        order = ["launch", "probe", "go", "collect"]
+        probe: dict[str, Any] = {
+            source: {
+                "rows": [
+                    {
+                        "host": target,
+                        "port": port["port"],
+                        "range_name": port["range"],
+                        "milliseconds": 1.0,
+                        "result": self.bad.get((source, target), "ok") if port["range"] in self.bad_ranges else "ok",
+                    }
+                    for target in self.selected
+                    if target != source
+                    for port in PORTS
+                ]
+            }
+            for source in self.selected
+        }
+        results = {"launch": self.launch, "probe": probe, "go": {}, "collect": {}}
+        for host, step in self.silent_from.items():
+            if step in ("launch", "probe"):
+                for later in order[order.index(step) : 2]:
+                    results[later][host] = {"unreachable": True, "msg": "Connection timed out"}
+        made = plan.make_plan(self.selected, results["launch"], results["probe"], 1)
+        results["go"] = {host: {"started": True} for host in made["hosts"]}
+        for host in self.selected:
+            if self.silent_from.get(host):
+                results["collect"][host] = {"unreachable": True, "msg": "Connection timed out"}
+                continue
+            events = [{"event": "ready", "torch": self.torch.get(host, "2.13.0+cpu")}]
+            if host in made["hosts"]:
+                events += self.events.get(
+                    host,
+                    [
+                        {"event": "store"},
+                        {"event": "joined"},
+                        {
+                            "event": "size",
+                            "size_bytes": 1048576,
+                            "seconds": [0.01, 0.02, 0.03],
+                            "checked": 5,
+                            "wrong": None,
+                        },
+                        {"event": "done"},
+                    ],
+                )
+            results["collect"][host] = {
+                "state": self.states.get(host, "finished"),
+                "hostname": host,
+                "interface_bytes": {"rx_bytes": self.moved.get(host, 10**8), "tx_bytes": 10**8},
+                "ranks": [{"local_rank": 0, "events": events, "exit_code": 0, "stderr_tail": ""}],
+            }
+        return diagnosis.diagnose(
+            run_id="test",
+            backend="gloo",
+            members=self.members,
+            selected=self.selected,
+            the_plan=made,
+            launch=results["launch"],
+            probe=results["probe"],
+            go=results["go"],
+            collect=results["collect"],
+        )
+
+
+def ids(found: diagnosis.Report) -> list[tuple[str, tuple[str, ...]]]:
+    return [(finding.id, finding.hosts) for finding in found.findings]
+
+
+def test_healthy() -> None:
+    found = Run().diagnose()
+    assert found.verdict == "PASSED" and found.findings == [] and found.culprits == {}
+    assert found.headline == (
+        "PASSED: world 4, 4 nodes, all_reduce over gloo exact in every iteration: 1 MiB 20 ms busbw 0.0786 GB/s"
+    )
+    (size,) = found.sizes
+    assert size.algbw_gb_per_s == pytest.approx(1048576 / 0.02 / 1e9)
+    assert size.busbw_gb_per_s == pytest.approx(size.algbw_gb_per_s * 1.5)
+
+
+def test_inbound_blocked_names_one_node() -> None:
+    run = Run()
+    run.bad = {(host, "n2"): "timeout" for host in HOSTS if host != "n2"}
+    found = run.diagnose()
+    assert ids(found) == [("GC-NET-001", ("n2",))]
+    assert found.participants == ["n1", "n3", "n4"]
+    assert "inbound connections of n2" in found.headline and "dropped" in found.headline
+    assert "2 of 2" not in found.headline and "6 of 6 probes of the ephemeral ports" in found.headline
+
+
+def test_outbound_blocked_names_one_node() -> None:
+    run = Run()
+    run.bad = {("n3", host): "unreachable" for host in HOSTS if host != "n3"}
+    assert ids(run.diagnose()) == [("GC-NET-002", ("n3",))]
+
+
+def test_one_directed_link() -> None:
+    run = Run()
+    run.bad = {("n2", "n4"): "timeout"}
+    found = run.diagnose()
+    assert ids(found) == [("GC-NET-003", ("n2", "n4"))]
+    assert "n2 -> n4" in found.headline
+
+
+def test_a_node_is_not_blamed_for_a_third_of_its_links() -> None:
+    run = Run(["n1", "n2", "n3", "n4", "n5", "n6", "n7"])
+    run.bad = {("n3", "n2"): "timeout", ("n4", "n2"): "timeout"}
+    assert ids(run.diagnose()) == [("GC-NET-003", ("n3", "n2")), ("GC-NET-003", ("n4", "n2"))]
+
+
+def test_two_nodes_and_a_link_at_once() -> None:
+    run = Run(["n1", "n2", "n3", "n4", "n5", "n6", "n7"])
+    run.bad = {(host, "n2"): "timeout" for host in run.members if host != "n2"}
+    run.bad.update({("n5", host): "unreachable" for host in run.members if host not in ("n5", "n2")})
+    run.bad[("n6", "n7")] = "refused"
+    assert ids(run.diagnose()) == [("GC-NET-001", ("n2",)), ("GC-NET-002", ("n5",)), ("GC-NET-003", ("n6", "n7"))]
+
+
+def test_all_nodes_blocked_is_one_finding() -> None:
+    run = Run()
+    run.bad = {(a, b): "unreachable" for a in HOSTS for b in HOSTS if a != b}
+    run.bad_ranges = ("ephemeral",)
+    found = run.diagnose()
+    assert ids(found) == [("GC-NET-001", tuple(HOSTS))]
+    assert found.headline.startswith("FAILED: all 4 nodes block each other on the data network")
+    assert "ephemeral ports rejected" in found.headline and "rendezvous" not in found.headline
+    assert found.world_size == 0 and set(found.culprits) == set(HOSTS)
+
+
+def test_two_nodes_blocking_each_other() -> None:
+    run = Run(["n1", "n2"])
+    run.bad = {("n1", "n2"): "timeout", ("n2", "n1"): "timeout"}
+    assert ids(run.diagnose()) == [("GC-NET-001", ("n1", "n2"))]
+
+
+def test_payload_stall_points_to_the_mtu() -> None:
+    run = Run()
+    run.bad = {(host, "n2"): "stalled" for host in HOSTS if host != "n2"}
+    (finding,) = run.diagnose().findings
+    assert "MTU" in finding.cause and "MTU" in finding.fix
+
+
+@pytest.mark.parametrize("step", ["launch", "probe", "collect"])
+def test_a_lost_host_is_named_and_the_rest_is_kept(step: str) -> None:
+    run = Run()
+    run.silent_from = {"n2": step}
+    if step != "launch":
+        run.bad = {(host, "n2"): "timeout" for host in HOSTS if host != "n2"} if step == "probe" else {}
+    else:
+        run.launch["n2"] = {"unreachable": True, "msg": "Connection timed out"}
+    if step == "collect":
+        for host in ("n1", "n3", "n4"):
+            run.events[host] = [
+                {"event": "store"},
+                {"event": "joined"},
+                {"event": "size", "size_bytes": 4096, "seconds": [0.001], "checked": 1, "wrong": None},
+                {"event": "error", "text": "RuntimeError: Timed out waiting 8000ms for recv"},
+            ]
+    found = run.diagnose()
+    assert found.verdict == "FAILED"
+    assert found.findings[0].id == "GC-HOST-001" and found.findings[0].hosts == ("n2",)
+    assert f"'{step}'" in found.headline and set(found.culprits) == {"n2"}
+    if step == "collect":
+        text = "\n".join(report.lines(found))
+        assert "rank   0  n1" in text and "Timed out waiting" in text
+        assert found.sizes == [], "a size that one rank did not finish has no result"
+
+
+def test_a_worker_that_could_not_start() -> None:
+    run = Run()
+    run.launch["n3"] = {"state": "failed", "error": "interface fab9 does not exist on this node, it has eth0, lo"}
+    found = run.diagnose()
+    assert ids(found) == [("GC-HOST-002", ("n3",))] and "fab9" in found.headline
+
+
+def test_one_machine_under_two_names() -> None:
+    run = Run()
+    run.launch["n4"]["hostname"] = "n3"
+    assert ids(run.diagnose()) == [("GC-HOST-003", ("n3", "n4"))]
+
+
+def test_torch_versions_differ_names_the_minority() -> None:
+    run = Run()
+    run.torch = {"n3": "2.8.0"}
+    found = run.diagnose()
+    assert ids(found) == [("GC-VER-001", ("n3",))] and "n3 has 2.8.0" in found.headline
+
+
+def test_wrong_sums() -> None:
+    run = Run()
+    wrong = {
+        "iteration": 3,
+        "elements": 10,
+        "first": 0,
+        "last": 9,
+        "explanation": "the contribution of rank 2 is missing",
+    }
+    run.events["n1"] = [
+        {"event": "store"},
+        {"event": "joined"},
+        {"event": "size", "size_bytes": 4096, "seconds": [0.001], "checked": 1, "wrong": wrong},
+        {"event": "done"},
+    ]
+    found = run.diagnose()
+    assert found.verdict == "FAILED" and ("GC-DATA-001", ("n1",)) in ids(found)
+    assert "rank 2 is missing" in found.headline
+
+
+def test_a_rank_that_died_without_a_word() -> None:
+    run = Run()
+    run.events["n2"] = []
+    for host in ("n1", "n3", "n4"):
+        run.events[host] = [
+            {"event": "error", "text": "Timed out after 13 seconds waiting for clients. 3/4 clients joined."}
+        ]
+        run.states[host] = "finished"
+        run.events[host].insert(0, {"event": "store"})
+    found = run.diagnose()
+    assert ids(found) == [("GC-RUN-001", ("n2",))]
+    assert any("3/4 clients joined" in text for text in found.findings[0].evidence)
+
+
+def test_data_on_the_wrong_interface() -> None:
+    run = Run()
+    run.moved = {"n4": 5000}
+    assert ids(run.diagnose()) == [("GC-NET-006", ("n4",))]
+
+
+def test_limit_is_not_a_cluster_check() -> None:
+    run = Run()
+    run.selected = ["n1", "n2"]
+    run.launch = {host: run.launch[host] for host in run.selected}
+    found = run.diagnose()
+    assert found.verdict == "NOT VALIDATED" and found.headline.startswith("NOT VALIDATED, 2 of 4 members: ")
+
+
+def test_nothing_at_all_is_a_failure() -> None:
+    found = diagnosis.diagnose(
+        run_id="x",
+        backend="gloo",
+        members=[],
+        selected=[],
+        launch={},
+        probe={},
+        go={},
+        collect={},
+        the_plan=plan.make_plan([], {}, {}, 1),
+    )
+    assert found.verdict == "FAILED" and "nothing was validated" in found.headline
+
+
+def test_the_report_begins_with_the_verdict_and_draws_the_mesh() -> None:
+    run = Run()
+    run.bad = {(host, "n2"): "timeout" for host in HOSTS if host != "n2"}
+    text = list(report.lines(run.diagnose()))
+    assert text[0].startswith("FAILED: ")
+    assert "   0 n1   D . ." in text
+    assert "   1 n2 .   . ." in text
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [(4, "4 B"), (4096, "4 KiB"), (1048576, "1 MiB"), (16777216, "16 MiB"), (3 << 30, "3 GiB"), (1 << 41, "2048 GiB")],
+)
+def test_human_bytes(size: int, words: str) -> None:
+    assert diagnosis.human_bytes(size) == words
