@@ -1,0 +1,150 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The check on healthy and on broken nodes.  Every fault is made for real and taken back."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+
+import pytest
+from lab_cluster import PROJECT, Cluster
+
+ONLY_29500 = json.dumps({"cluster_firewall_ports": ["29500/tcp"]})
+# Shorter than the default, so that the test of a killed controller need not wait for longer.
+SHORT_DEADLINE = ["-e", "cluster_check_deadline_seconds=10"]
+# README of cluster_check: deadline + 55 s with one round of forks, then systemd 10 s later, and its 5 s to kill.
+WORKER_IS_GONE_AFTER = 10 + 55 + 10 + 5
+
+
+def wait_for(condition: Callable[[], bool], seconds: float, what: str) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"waited {seconds} s in vain for {what}"
+        time.sleep(0.2)
+
+
+def test_the_ranks_ran_on_three_nodes_over_the_fabric(cluster: Cluster) -> None:
+    ended = cluster.check()
+    assert ended.code == 0, ended.text
+    report = ended.report
+    assert report["verdict"] == "PASSED" and report["world_size"] == len(cluster.hosts)
+    assert f"PASSED: world {len(cluster.hosts)}, " in ended.text and "busbw" in report["headline"]
+    assert len({rank["hostname"] for rank in report["ranks"]}) == len(cluster.hosts)
+    sizes = {size["size_bytes"]: size for size in report["sizes"]}
+    assert set(sizes) == {4096, 1048576, 16777216}
+    for size in sizes.values():
+        assert size["algbw_gb_per_s"] == pytest.approx(size["size_bytes"] / size["seconds"] / 1e9)
+        world = report["world_size"]
+        assert size["busbw_gb_per_s"] == pytest.approx(size["algbw_gb_per_s"] * 2 * (world - 1) / world)
+        assert set(size["seconds_by_rank"]) == {str(rank) for rank in range(world)}
+    assert cluster.left_over() == []
+
+
+def test_packet_counters_of_the_fabric_rise(cluster: Cluster) -> None:
+    def received() -> dict[str, int]:
+        return {
+            name: int(cluster.lab("exec", name, "cat", "/sys/class/net/fab0/statistics/rx_bytes"))
+            for name in cluster.hosts
+        }
+
+    before = received()
+    assert cluster.check().code == 0
+    after = received()
+    # 25 iterations of 16 MiB; each node must receive at least (n - 1) / n of it.
+    assert all(after[name] - before[name] > 25 * 16777216 * 0.6 for name in cluster.hosts)
+
+
+def test_one_fork_gives_the_same_verdict(cluster: Cluster) -> None:
+    ended = cluster.check("--forks", "1")
+    assert ended.code == 0, ended.text
+    assert ended.report["verdict"] == "PASSED" and ended.report["world_size"] == len(cluster.hosts)
+
+
+def test_a_limited_run_is_not_a_cluster_check(cluster: Cluster) -> None:
+    ended = cluster.check("--limit", "n1,n2")
+    assert ended.code != 0
+    assert ended.report["headline"].startswith(f"NOT VALIDATED, 2 of {len(cluster.hosts)} members: ")
+
+
+def test_check_mode_measures_nothing_and_says_so(cluster: Cluster) -> None:
+    ended = cluster.check("--check")
+    assert ended.code == 0 and "Nothing is validated" in ended.text and ended.report == {}
+
+
+def test_only_29500_open_is_red_in_a_minute_and_green_again(cluster: Cluster) -> None:
+    try:
+        ended = cluster.play("site.yml", "-e", ONLY_29500, deadline=60)
+        assert ended.code != 0, ended.text
+        assert ended.report["headline"].startswith("FAILED: all 3 nodes block each other on the data network")
+        assert "ephemeral" in ended.report["headline"] and "Fix: " in ended.report["headline"]
+        assert cluster.left_over() == []
+    finally:
+        back = cluster.play("site.yml")
+    assert back.code == 0 and back.report["verdict"] == "PASSED", back.text
+
+
+def test_a_paused_node_is_named_and_the_others_are_shown(cluster: Cluster) -> None:
+    process = subprocess.Popen(
+        cluster.command("baremetal.gpu_cluster.check", *SHORT_DEADLINE, "-e", '{"cluster_check_iterations": 400}'),
+        cwd=PROJECT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        # In the middle of the collective: the ranks of n2 have their job.
+        running = 'grep -l \'"state": "running"\' /run/gpu-cluster-check/*/out/state.json 2>/dev/null | wc -l'
+        wait_for(lambda: cluster.lab("exec", "n2", "sh", "-c", running).strip() == "1", 60, "the ranks of n2")
+        cluster.lab("pause", "n2")
+        paused = time.monotonic()
+        text = process.communicate(timeout=120)[0]
+        seconds = time.monotonic() - paused
+    finally:
+        process.kill()
+        cluster.lab("unpause", "n2")
+    assert process.returncode != 0 and seconds < 60, text
+    report = json.loads((cluster.reports / "report.json").read_text())
+    assert report["headline"].startswith("FAILED: n2 gave no answer to the step 'collect'")
+    assert list(report["culprits"]) == ["n2"]
+    others = [rank for rank in report["ranks"] if rank["host"] != "n2"]
+    assert len(others) == 2 and all(rank["events"][0]["event"] == "ready" for rank in others)
+    # The worker of n2 went on when the node did; nobody collects it, so it ends by itself.
+    wait_for(lambda: cluster.running() == [], WORKER_IS_GONE_AFTER, "the end of the worker on n2")
+
+
+@pytest.mark.parametrize("moment", ["waiting", "running"])
+def test_a_killed_controller_leaves_nothing_and_the_next_run_works(cluster: Cluster, moment: str) -> None:
+    process = subprocess.Popen(
+        cluster.command("baremetal.gpu_cluster.check", *SHORT_DEADLINE, "-e", '{"cluster_check_iterations": 10000}'),
+        cwd=PROJECT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    look = f'grep -l \'"state": "{moment}"\' /run/gpu-cluster-check/*/out/state.json 2>/dev/null | wc -l'
+    wait_for(lambda: cluster.lab("exec", "n3", "sh", "-c", look).strip() == "1", 60, f"state {moment} on n3")
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert cluster.running() != []
+    wait_for(lambda: cluster.running() == [], WORKER_IS_GONE_AFTER, "the end of all workers")
+    ended = cluster.check()
+    assert ended.code == 0, ended.text
+    # It also removed the files of the run that was killed.
+    assert cluster.left_over() == []
+
+
+def test_the_modules_work_without_the_roles(cluster: Cluster) -> None:
+    variables = {
+        "fabric_address": "{{ gpu_cluster_fabric_address | split('/') | first }}",
+        "fabric_interface": "fab0",
+        "torch_python": "/opt/gpu-cluster/torch/bin/python",
+    }
+    ended = cluster.play("docs/examples/all_reduce.yml", "-e", json.dumps(variables))
+    assert ended.code == 0 and f"PASSED: world {len(cluster.hosts)}, " in ended.text, ended.text
+    assert cluster.left_over() == []
