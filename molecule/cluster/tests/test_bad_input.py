@@ -47,6 +47,7 @@ def lab_inventory(tmp_path: Path, change: Any) -> list[str]:
     ("extra", "words"),
     [
         ({"cluster_check_iterations": "many"}, ["cluster_check_iterations", "many", "int"]),
+        ({"cluster_check_iterations": 0}, ["cluster_check_iterations = 0", "expected 1 to 10000"]),
         ({"cluster_check_backend": "carrier-pigeon"}, ["cluster_check_backend", "carrier-pigeon", "gloo"]),
         ({"cluster_check_itertions": 3}, ["cluster_check_itertions", "cluster_check_iterations"]),
         ({"gpu_cluster_ports": {"rendezvous": "29599-29400"}}, ["gpu_cluster_ports", "29599-29400"]),

@@ -22,18 +22,19 @@ LIMITS: dict[str, tuple[float, float]] = {
     "iterations": (1, 10000),
     "join_seconds": (1, 3600),
     "timeout_seconds": (0.1, 3600),
+    "probe_timeout_seconds": (0.1, 3600),
     "deadline_seconds": (1, 7200),
     "wait_seconds": (0, 3600),
 }
 
 
-def out_of_range(params: Mapping[str, Any]) -> list[str]:
+def out_of_range(params: Mapping[str, Any], limits: Mapping[str, tuple[float, float]] = LIMITS) -> list[str]:
     """One sentence for each value outside its range; names without a range are not judged."""
     found = []
     for name, value in params.items():
-        if name not in LIMITS or value is None:
+        if name not in limits or value is None:
             continue
-        low, high = LIMITS[name]
+        low, high = limits[name]
         for one in value if isinstance(value, list) else [value]:
             if not low <= one <= high:
                 found.append(f"{name} is {one}, expected {low} to {high}")

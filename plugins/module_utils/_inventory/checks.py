@@ -15,6 +15,7 @@ from typing import Any
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import (
     ERR_SAMPLE,
     ERR_UNREADABLE,
@@ -47,6 +48,9 @@ CLUSTER_VARIABLES = (FABRIC_ADDRESS, FABRIC_INTERFACE, PORTS, GROUP)
 PUBLISHED_FACTS = ("common_members", "common_port_plan")
 #: Role names that other people's variables may well start with: there only a near miss is a typo.
 COMMON_WORDS = ("common", "preflight")
+
+#: The role whose numbers the modules of the check limit.
+CHECK_ROLE = "cluster_check"
 
 ERR_EMPTY_GROUP = f"the group has no hosts in this inventory; expected at least {MINIMUM_MEMBERS} members"
 ERR_WORLD_OF_ONE = f"expected at least {MINIMUM_MEMBERS} members, found 1 (%s)"
@@ -195,7 +199,9 @@ def option_problem(name: str, value: Any, option: Mapping[str, Any], role: str) 
     spec = {key: entry for key, entry in option.items() if key not in ("default", "required", "description")}
     result = ArgumentSpecValidator({name: spec}).validate({name: value})
     if not result.error_messages:
-        return None
+        ranges = limits.LIMITS if role == CHECK_ROLE else {}
+        outside = limits.out_of_range({name[len(role) + 1 :]: result.validated_parameters[name]}, ranges)
+        return Problem(name, shown(value), "; ".join(outside), "choose a value in this range") if outside else None
     unknown = f"{name}."
     sentences = [f"unknown {text}" if text.startswith(unknown) else text for text in result.error_messages]
     return Problem(name, shown(value), " ".join("; ".join(sentences).split()).rstrip("."), fix)

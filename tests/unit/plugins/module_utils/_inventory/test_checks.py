@@ -14,6 +14,11 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.m
 
 SPECS: dict[str, dict[str, Any]] = {
     "common": {"common_group": {"type": "str"}},
+    "cluster_check": {
+        "cluster_check_iterations": {"type": "int"},
+        "cluster_check_sizes_bytes": {"type": "list", "elements": "int"},
+        "cluster_check_user": {"type": "str"},
+    },
     "kernel_tuning": {
         "kernel_tuning_unsettable": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
         "kernel_tuning_extra": {
@@ -171,6 +176,18 @@ def test_port_plans_that_differ() -> None:
             "expected a string, found a dictionary",
             "use one of: fail, report",
         ),
+        (
+            "cluster_check_iterations",
+            "0",
+            "iterations is 0, expected 1 to 10000",
+            "choose a value in this range",
+        ),
+        (
+            "cluster_check_sizes_bytes",
+            [4096, 3],
+            "sizes_bytes is 3, expected 4 to 8589934592",
+            "choose a value in this range",
+        ),
         ("kernel_tuning_extras", [], checks.ERR_UNKNOWN, "write kernel_tuning_extra instead"),
         ("kernel_tuning_zzzzzzzzzzzzzzzzzzzz", [], checks.ERR_UNKNOWN, "remove it, or see the README of the role"),
         ("kernel_versions", "5", checks.ERR_UNKNOWN, "write kernel_version instead"),
@@ -187,6 +204,10 @@ def test_a_value_that_is_no_number_is_named() -> None:
     (entry,) = found(inventory(n2={"kernel_tuning_count": "many"}))
     assert entry[:2] == ("n2", "kernel_tuning_count")
     assert "int" in entry[2]
+
+
+def test_values_at_the_ends_of_their_range_are_accepted() -> None:
+    assert found(inventory(n1={"cluster_check_iterations": 1, "cluster_check_sizes_bytes": [4]})) == []
 
 
 @pytest.mark.parametrize("name", ["common_packages", "common_members", "common_port_plan", "other_variable"])
