@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -16,6 +17,11 @@ import yaml
 
 PROJECT = Path(__file__).resolve().parents[2]
 LAB = PROJECT / "tools" / "lab" / "lab.py"
+
+
+def environment() -> dict[str, str]:
+    """As in a checkout, whatever the tool that runs the tests has configured for itself."""
+    return dict(os.environ, ANSIBLE_CONFIG=str(PROJECT / "ansible.cfg"))
 
 
 def lab_hosts() -> dict[str, Any]:
@@ -62,6 +68,7 @@ class Cluster:
         ended = subprocess.run(
             self.command(playbook, *arguments),
             cwd=PROJECT,
+            env=environment(),
             check=False,
             capture_output=True,
             text=True,

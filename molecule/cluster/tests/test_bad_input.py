@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from lab_cluster import PROJECT, Cluster
+from lab_cluster import PROJECT, Cluster, environment
 
 
 def refused(arguments: list[str]) -> str:
@@ -21,6 +21,7 @@ def refused(arguments: list[str]) -> str:
     ended = subprocess.run(
         ["ansible-playbook", "site.yml", *arguments],
         cwd=PROJECT,
+        env=environment(),
         check=False,
         capture_output=True,
         text=True,
