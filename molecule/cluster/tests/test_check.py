@@ -119,6 +119,7 @@ def test_a_paused_node_is_named_and_the_others_are_shown(cluster: Cluster, tmp_p
     report = json.loads((cluster.reports / "report.json").read_text())
     assert report["headline"].startswith("FAILED: n2 gave no answer to the step 'collect'")
     assert list(report["culprits"]) == ["n2"]
+    assert "failed=1" not in text, "a node that is not at fault was failed"
     others = [rank for rank in report["ranks"] if rank["host"] != "n2"]
     assert len(others) == 2 and all(rank["events"][0]["event"] == "ready" for rank in others)
     # The worker of n2 went on when the node did; nobody collects it, so it ends by itself.
