@@ -28,13 +28,13 @@ LIMITS: dict[str, tuple[float, float]] = {
 }
 
 
-def out_of_range(params: Mapping[str, Any], limits: Mapping[str, tuple[float, float]] = LIMITS) -> list[str]:
+def out_of_range(params: Mapping[str, Any]) -> list[str]:
     """One sentence for each value outside its range; names without a range are not judged."""
     found = []
     for name, value in params.items():
-        if name not in limits or value is None:
+        if name not in LIMITS or value is None:
             continue
-        low, high = limits[name]
+        low, high = LIMITS[name]
         for one in value if isinstance(value, list) else [value]:
             if not low <= one <= high:
                 found.append(f"{name} is {one}, expected {low} to {high}")

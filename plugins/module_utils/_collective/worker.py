@@ -95,6 +95,7 @@ class RankProcess:
         self.stdout = cast(IO[bytes], self.process.stdout)
         os.set_blocking(self.stdout.fileno(), False)
         self._rest = b""
+        self._ended = False
 
     def read(self) -> bool:
         """Take what has been written; True when the stream ended."""
@@ -108,7 +109,14 @@ class RankProcess:
                 self.events.append(json.loads(line))
             except ValueError:
                 self.events.append({"event": "output", "text": line.decode("utf-8", "replace")[:500]})
-        return not part
+        self._ended = not part
+        return self._ended
+
+    def exited(self) -> bool:
+        """Whether it is gone; never waits for a process that only closed its output."""
+        if self._ended and self.exit_code is None:
+            self.exit_code = self.process.poll()
+        return self.exit_code is not None
 
     def start(self, job: dict[str, Any]) -> None:
         try:
@@ -209,7 +217,6 @@ class Worker:
                 changed = True
                 if key.data.read():
                     self.selector.unregister(key.fileobj)
-                    key.data.exit_code = key.data.process.wait()
         if changed:
             self.save()
 
@@ -233,7 +240,7 @@ class Worker:
                     self.go(go)
                     self.save()
             if self.ranks_end is not None:
-                if all(rank.exit_code is not None for rank in self.ranks):
+                if all(rank.exited() for rank in self.ranks):
                     self.finish_ranks("finished")
                 elif time.monotonic() > self.ranks_end:
                     self.finish_ranks("deadline")

@@ -199,8 +199,8 @@ def option_problem(name: str, value: Any, option: Mapping[str, Any], role: str) 
     spec = {key: entry for key, entry in option.items() if key not in ("default", "required", "description")}
     result = ArgumentSpecValidator({name: spec}).validate({name: value})
     if not result.error_messages:
-        ranges = limits.LIMITS if role == CHECK_ROLE else {}
-        outside = limits.out_of_range({name[len(role) + 1 :]: result.validated_parameters[name]}, ranges)
+        number = {name[len(role) + 1 :]: result.validated_parameters[name]}
+        outside = limits.out_of_range(number) if role == CHECK_ROLE else []
         return Problem(name, shown(value), "; ".join(outside), "choose a value in this range") if outside else None
     unknown = f"{name}."
     sentences = [f"unknown {text}" if text.startswith(unknown) else text for text in result.error_messages]

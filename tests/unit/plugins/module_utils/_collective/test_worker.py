@@ -114,6 +114,16 @@ def test_a_hanging_rank_and_its_children_are_killed_at_the_deadline(start: Start
     assert not alive(int((run_dir / "out" / "child.pid").read_text()))
 
 
+def test_a_rank_that_only_closes_its_output_does_not_stop_the_worker(start: Start) -> None:
+    run_dir, _process = start("exec >&-; sleep 300 & echo $! > child.pid; wait")
+    port = state(run_dir, "waiting")["ports"][1]["port"]
+    go(run_dir, 1)
+    time.sleep(0.3)
+    (outcome,) = mesh.probe([mesh.Target("me", "127.0.0.1", port, "ephemeral", 64)], NONCE, "127.0.0.1", 0.5)
+    assert outcome.result == mesh.OK
+    assert state(run_dir, "deadline", seconds=5)["ranks"][0]["exit_code"] == -9
+
+
 def test_nobody_says_go(start: Start) -> None:
     run_dir, process = start(HANGS, lifetime_seconds=1)
     state(run_dir, "waiting")
