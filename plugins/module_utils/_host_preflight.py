@@ -114,7 +114,8 @@ def unheard(host: str, result: object) -> Problem | None:
     if result.get("unreachable"):
         fix = "check that the node is up, and ansible_host, ansible_user and the key of this host"
         return Problem("ansible_host", "", f"cannot be reached: {message}", fix, host)
-    if result.get("failed"):
+    if "problems" not in result:
+        # Not judged by "failed": the task that lets the other hosts go on sets it to false.
         fix = "repeat the command with -vvv and this host in --limit"
         return Problem("host_preflight", "", f"could not look at the node: {message}", fix, host)
     return None

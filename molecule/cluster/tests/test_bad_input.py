@@ -104,3 +104,9 @@ def test_a_wrong_interface_is_refused_by_the_hosts(cluster: Cluster) -> None:
     text = refused(["-i", "inventories/lab", "-e", "gpu_cluster_fabric_interface=fab9"])
     for word in ("fab9", "n1", "n2", "n3", "fab0"):
         assert word in text
+
+
+def test_a_host_that_can_not_be_looked_at_is_not_taken_for_good() -> None:
+    broken = "{{ '/usr/bin/false' if inventory_hostname == 'n2' else '/usr/bin/python3' }}"
+    text = refused(["-i", "inventories/lab", "-e", json.dumps({"ansible_python_interpreter": broken})])
+    assert "1 problem(s) on the hosts" in text and "n2 host_preflight: could not look at the node" in text

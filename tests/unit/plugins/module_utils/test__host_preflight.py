@@ -110,7 +110,7 @@ def test_problems_of_all_hosts_and_hosts_that_said_nothing() -> None:
     results: list[tuple[str, object]] = [
         ("n1", answer),
         ("n2", {"unreachable": True, "msg": "Task failed: Failed to connect\n to the host."}),
-        ("n3", {"failed": True, "msg": "boom"}),
+        ("n3", {"failed": False, "failed_when_result": False, "msg": "boom"}),
         ("n4", {"problems": []}),
         ("n5", None),
     ]
