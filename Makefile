@@ -4,7 +4,7 @@ NODES ?= 3
 TOOLS := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-wheels setup-torch test lint unit parity docs-check sanity oldest molecule format readmes demo bench lab lab-down lab-ssh build clean
+.PHONY: help setup setup-wheels setup-torch test lint unit parity docs-check sanity oldest molecule format readmes demo bench lab lab-down lab-ssh vm vm-down build clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -51,6 +51,12 @@ lab-down: setup ## Remove the lab
 
 lab-ssh: setup ## Open a shell on one node (NODE=n1)
 	@$(TOOLS) tools/lab/lab.py ssh $(NODE)
+
+vm: setup ## Start a virtual machine with a kernel of its own
+	@$(TOOLS) tools/lab/vm.py up
+
+vm-down: setup ## Remove it
+	@$(TOOLS) tools/lab/vm.py down
 
 build: setup ## Build the collection archive into dist/
 	@.venv/bin/ansible-galaxy collection build --output-path dist --force

@@ -24,6 +24,7 @@ import setup
 from checks import Tally
 
 PLUGINS = f"ansible_collections.{project.COLLECTION}.plugins"
+SHELL_SCRIPTS = (".ci/run", "tools/lab/vm/init", "tools/lab/vm/lab-console", "tools/lab/vm/prepare.sh")
 # mypy's oldest; compiling with the modules' real floor is ansible-test's part.
 OLDEST_PYTHON = "3.10"
 
@@ -52,7 +53,7 @@ def lint() -> Tally:
             checks.command("formatting", "ruff", "format", "--diff"),
             checks.command("types of plugins", "mypy", "--python-version", OLDEST_PYTHON, "--package", PLUGINS),
             checks.command("types of tools", "mypy", "tools"),
-            checks.command("shellcheck", "shellcheck", ".ci/run"),
+            checks.command("shellcheck", "shellcheck", *SHELL_SCRIPTS),
             checks.command("yamllint", "yamllint", "--strict", "."),
             checks.command("ansible-lint", "ansible-lint", "--offline", "--strict"),
         ]

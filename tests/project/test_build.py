@@ -41,6 +41,7 @@ JUNK = (
     ".pytest_cache/x",
     "dist/old.tar.gz",
     "inventories/lab/hosts.yml",
+    "inventories/vm/hosts.yml",
     "plugins/modules/__pycache__/x.pyc",
     "tests/output/x",
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import resource
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -67,10 +67,11 @@ def cgroups() -> Cgroups:
     return read_cgroups(Path("/proc/self/mounts").read_text())
 
 
-def install_packages() -> None:
-    """Install what is missing, with the machine's own apt configuration."""
+def install_packages(more: Mapping[str, str] | None = None) -> None:
+    """Install what is missing, with the machine's own apt configuration; `more` has further tools and packages."""
     path = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
-    missing = sorted({package for tool, package in TOOLS.items() if shutil.which(tool, path=path) is None})
+    wanted = {**TOOLS, **(more or {})}
+    missing = sorted({package for tool, package in wanted.items() if shutil.which(tool, path=path) is None})
     if not missing:
         return
     if shutil.which("apt-get") is None:

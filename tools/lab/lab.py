@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -113,6 +114,18 @@ def pause(paths: Paths, name: str, verb: str) -> None:
             print(f"{name}: nothing to do")
 
 
+def cable(paths: Paths, name: str, interface: str, *, pull: bool) -> None:
+    """A further network card on the fabric."""
+    host.require_root()
+    node = _node(paths, name)
+    if not re.fullmatch(r"[a-z]{1,3}[0-9]", interface):
+        raise LabError(f"expected a card's name such as fab1, found {interface!r}")
+    with state.lock():
+        pid = int(host.podman(paths, "inspect", "--format", "{{.State.Pid}}", node.container).stdout)
+        done = network.plug(node, pid, interface, pull=pull)
+    print(f"{name}: {('pulled out' if pull else 'plugged in') if done else 'nothing to do'}")
+
+
 def recreate(paths: Paths, name: str) -> None:
     """A reimage: empty disk, new host keys, the same network cards."""
     host.require_root()
@@ -190,6 +203,10 @@ def _parser() -> argparse.ArgumentParser:
         ("recreate", "reimage it: empty disk, new host keys"),
     ):
         commands.add_parser(verb, help=text).add_argument("node")
+    one = commands.add_parser("cable", help="give it a further card on the fabric, until it is recreated")
+    one.add_argument("node")
+    one.add_argument("interface", help="the card's name in the node, such as fab1")
+    one.add_argument("--pull", action="store_true", help="take it out again")
     commands.add_parser("image", help="build the image, unless it is cached")
     commands.add_parser("status", help="list the nodes")
     one = commands.add_parser("outsider", help="run a command on the fabric as a host that is no member")
@@ -219,6 +236,8 @@ def _dispatch(arguments: argparse.Namespace) -> int:
         down(paths, with_image=arguments.image)
     elif verb == "recreate":
         recreate(paths, arguments.node)
+    elif verb == "cable":
+        cable(paths, arguments.node, arguments.interface, pull=arguments.pull)
     elif verb == "image":
         build_image(paths)
     else:

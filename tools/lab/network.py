@@ -92,6 +92,24 @@ def attach(node: Node, pid: int) -> None:
     _batch(commands)
 
 
+def plug(node: Node, pid: int, interface: str, *, pull: bool) -> bool:
+    """Give a node a further card on the fabric, or pull it out again; whether there was anything to do."""
+    link = f"{node.links[1]}-{interface}"
+    if (INTERFACES / link).exists() != pull:
+        return False
+    if pull:
+        remove_links([link])
+        return True
+    _batch(
+        [
+            f"link add {link} type veth peer name {interface} netns {pid}",
+            f"link set {link} addrgenmode none",
+            f"link set {link} master {FABRIC_BRIDGE} up",
+        ]
+    )
+    return True
+
+
 def detach(node: Node) -> None:
     remove_links([link for link in node.links if (INTERFACES / link).exists()])
 

@@ -1,0 +1,255 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What of the virtual machine can be decided without one: names, files, argv, and what goes over its ports."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shlex
+import socket
+import subprocess
+import tarfile
+import threading
+from collections.abc import Callable, Iterator
+from ipaddress import IPv4Address, IPv4Interface
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import yaml
+from lab import settings, vm, vm_disk, vm_ports
+from lab.shell import LabError
+
+PATHS = vm.MachinePaths(checkout=Path("/a checkout"), cache=Path("/cache"))
+DISK = vm_disk.Disk(Path("/cache/vm/0123"))
+
+MODULES_DEP = """\
+kernel/drivers/virtio/virtio.ko:
+kernel/drivers/virtio/virtio_ring.ko: kernel/drivers/virtio/virtio.ko
+kernel/drivers/virtio/virtio_pci.ko: kernel/drivers/virtio/virtio_ring.ko kernel/drivers/virtio/virtio.ko
+kernel/drivers/block/virtio-blk.ko: kernel/drivers/virtio/virtio_ring.ko kernel/drivers/virtio/virtio.ko
+"""
+
+
+def test_the_lab_does_not_take_the_interfaces_for_its_own() -> None:
+    """`lab.py down` removes every interface called gpulab-*, and all of .lab."""
+    names = [vm.MANAGEMENT_BRIDGE, vm.FABRIC_BRIDGE, *(card.link for card in vm.CARDS)]
+    assert all(len(name) <= 15 and name.startswith(f"{vm.PREFIX}-") for name in names)
+    assert len(set(names)) == len(names)
+    assert not any(name.startswith(f"{settings.PREFIX}-") for name in names)
+    lab = settings.Paths(checkout=PATHS.checkout, cache=PATHS.cache)
+    assert not PATHS.state.is_relative_to(lab.state)
+    assert not PATHS.disks.is_relative_to(lab.image_cache)
+    assert not vm.RUN.is_relative_to(settings.RUN)
+
+
+def test_addresses_are_not_those_of_the_lab() -> None:
+    network = IPv4Interface(vm.HOST_ADDRESS).network
+    assert IPv4Address(vm.MACHINE.management_address) in network
+    assert IPv4Interface(settings.MANAGEMENT_HOST_ADDRESS).network != network
+    assert IPv4Interface(vm.MACHINE.fabric_address).network != network
+    macs = {mac for node in settings.nodes(settings.MAX_NODES) for mac in node.macs}
+    assert not macs & {card.mac for card in vm.CARDS}
+
+
+def test_every_card_of_the_machine_is_plugged_into_its_cable() -> None:
+    argv = vm.qemu_argv(DISK)
+    pairs = list(pairwise(argv))
+    for card in vm.CARDS:
+        assert ("-netdev", f"tap,id={card.link},ifname={card.link},script=no,downscript=no") in pairs
+        (device,) = [word for word in argv if word.startswith(f"virtio-net-pci,id={card.name},")]
+        assert {f"netdev={card.link}", f"mac={card.mac}"} <= set(device.split(","))
+    # The kernel numbers them in the order in which they are given.
+    assert [card.name for card in vm.CARDS] == ["eth0", "eth1", "eth2"]
+    order = [re.search(r"id=(\w+)", word) for word in argv if word.startswith("virtio-net-pci")]
+    assert [found and found[1] for found in order] == ["eth0", "eth1", "eth2"]
+
+
+def test_nothing_is_written_to_the_cached_disk() -> None:
+    argv = vm.qemu_argv(DISK)
+    drives = [value for word, value in pairwise(argv) if word == "-drive"]
+    assert [drive.split(",")[0] for drive in drives] == ["file=/cache/vm/0123/root.raw", f"file={vm.SEED}"]
+    assert all("snapshot=on" in drive or "readonly=on" in drive for drive in drives)
+    assert "kvm" not in " ".join(argv)
+
+
+def test_cables_are_made_after_their_bridges() -> None:
+    commands = vm.cable_commands()
+    for card in vm.CARDS:
+        made = commands.index(f"tuntap add dev {card.link} mode tap")
+        plugged = commands.index(f"link set {card.link} master {card.bridge} up")
+        bridge = commands.index(f"link add {card.bridge} type bridge stp_state 0 forward_delay 0")
+        assert bridge < made < plugged
+    assert [command for command in commands if command.startswith("address")] == [
+        f"address add {vm.HOST_ADDRESS} dev {vm.MANAGEMENT_BRIDGE}"
+    ]
+
+
+def test_seed_holds_who_the_machine_is_and_keeps_secrets() -> None:
+    data = vm.seed_tar(vm.seed_files("ssh-ed25519 AAA", "PRIVATE"))
+    assert len(data) % 512 == 0
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        entries = {entry.name: entry for entry in archive}
+        texts = {name: archive.extractfile(name) for name, entry in entries.items() if entry.isfile()}
+        contents = {name: file.read().decode() for name, file in texts.items() if file is not None}
+    profile = "etc/NetworkManager/system-connections/eth0.nmconnection"
+    assert f"address1={vm.MACHINE.management_address}/24\n" in contents[profile]
+    assert contents["etc/hostname"] == "vm1\n"
+    assert contents["root/.ssh/authorized_keys"] == "ssh-ed25519 AAA"
+    modes = {name: entry.mode for name, entry in entries.items()}
+    assert modes.pop("etc/hostname") == 0o644
+    assert modes.pop("root/.ssh") == 0o700
+    assert set(modes.values()) == {0o600}
+    assert {(entry.uid, entry.gid) for entry in entries.values()} == {(0, 0)}
+
+
+def test_inventory_is_what_ansible_needs() -> None:
+    data = yaml.safe_load(vm.inventory(PATHS))["gpu_cluster"]
+    assert data["hosts"] == {"vm1": {"ansible_host": "198.18.30.11", "gpu_cluster_fabric_address": "198.18.31.11/24"}}
+    assert data["vars"]["gpu_cluster_fabric_interface"] == "eth1"
+    assert data["vars"]["ansible_ssh_private_key_file"] == "/a checkout/.lab-vm/id_ed25519"
+    words = shlex.split(data["vars"]["ansible_ssh_common_args"])
+    assert words == ["-o", 'UserKnownHostsFile="/a checkout/.lab-vm/known_hosts"', "-o", "StrictHostKeyChecking=yes"]
+
+
+@pytest.mark.parametrize("words", [["other", "words"], None], ids=["of another program", "ended"])
+def test_a_pid_that_was_given_to_another_is_not_the_machine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: list[str] | None
+) -> None:
+    monkeypatch.setattr(vm, "PID_FILE", tmp_path / "qemu.pid")
+    assert vm.process() is None
+    argv = ["sh", "-c", "echo ready; read -r _", "sh", *(words or [str(vm.PID_FILE)])]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as held:
+        assert held.stdin is not None and held.stdout is not None
+        assert held.stdout.readline() == b"ready\n"
+        vm.PID_FILE.write_text(f"{held.pid}\n")
+        assert vm.process() == (None if words else held.pid)
+        held.stdin.close()
+    assert vm.process() is None
+
+
+def test_kernel_package_is_what_the_meta_package_points_at() -> None:
+    listed = "linux-image-cloud-amd64\n  Depends: linux-image-6.1.0-56-cloud-amd64\n  Conflicts: <other>\n"
+    assert vm_disk.dependency(listed) == "linux-image-6.1.0-56-cloud-amd64"
+    with pytest.raises(LabError, match="does not know linux-image-cloud-amd64"):
+        vm_disk.dependency("")
+
+
+def test_version_is_the_one_that_apt_would_install() -> None:
+    policy = "busybox-static:\n  Installed: 1:1.35.0-3\n  Candidate: 1:1.35.0-4\n  Version table:\n"
+    assert vm_disk.candidate(policy) == "1:1.35.0-4"
+    with pytest.raises(LabError, match="no version of busybox-static"):
+        vm_disk.candidate("busybox-static:\n  Installed: (none)\n  Candidate: (none)\n")
+
+
+def test_disk_is_named_after_everything_that_goes_into_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def name(reference: str = "image", version: str = "1", file: bytes = b"text", kernel: str = "linux") -> str:
+        return vm_disk.fingerprint(reference, {kernel: version, "busybox": "1"}, {"init": file})
+
+    names = {name(), name("other"), name(version="2"), name(file=b"other"), name(kernel="linux-next")}
+    monkeypatch.setattr(vm_disk, "BOOT_MODULES", ("virtio_blk",))
+    names.add(name())
+    assert len(names) == 6
+    assert name() == name()
+
+
+def test_modules_are_loaded_after_what_they_need() -> None:
+    order = vm_disk.load_order(MODULES_DEP, ["virtio_pci", "virtio_blk"])
+    assert [Path(file).name for file in order] == ["virtio.ko", "virtio_ring.ko", "virtio_pci.ko", "virtio-blk.ko"]
+    with pytest.raises(LabError, match="no module nvme"):
+        vm_disk.load_order(MODULES_DEP, ["nvme"])
+
+
+Server = Callable[[Callable[[socket.socket], None]], Path]
+
+
+@pytest.fixture(name="serve")
+def serve_once(tmp_path: Path) -> Iterator[Server]:
+    """Something that listens where qemu would."""
+    threads = []
+
+    def serve(handle: Callable[[socket.socket], None]) -> Path:
+        path = tmp_path / "socket"
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(path))
+        listener.listen()
+
+        def accept() -> None:
+            with listener, listener.accept()[0] as connection:
+                handle(connection)
+
+        threads.append(threading.Thread(target=accept, daemon=True))
+        threads[0].start()
+        return path
+
+    yield serve
+    for thread in threads:
+        thread.join(timeout=20)
+
+
+def machine(connection: socket.socket) -> None:
+    """The program that answers in the machine, on a socket instead of a serial port."""
+    argv = ["bash", str(vm_disk.GUEST / "lab-console")]
+    subprocess.run(argv, stdin=connection.fileno(), stdout=connection.fileno(), stderr=subprocess.DEVNULL, check=False)
+
+
+def test_a_command_over_the_serial_port(serve: Server) -> None:
+    """Output, errors and status come back as they are, whatever is in them."""
+    path = serve(machine)
+    found = vm_ports.ask(path, "printf 'caf\\303\\251 \\000\\nend'; echo \"it's\" >&2; exit 7", 20)
+    assert found == (7, b"caf\xc3\xa9 \x00\nend", b"it's\n")
+
+
+def test_a_command_over_the_serial_port_ends_in_time(serve: Server) -> None:
+    path = serve(machine)
+    assert vm_ports.ask(path, "echo started; sleep 60", 1) == (124, b"started\n", b"")
+
+
+def test_answers_to_others_and_noise_are_passed_over() -> None:
+    assert vm_ports.answer("a1", b"a1 0 :b3V0 :") == (0, b"out", b"")
+    assert vm_ports.answer("a1", b"b2 0 :b3V0 :") is None
+    assert vm_ports.answer("a1", b"a1 0 :b3V0") is None
+    assert vm_ports.answer("a1", b"a1 x :b3V0 :") is None
+    assert vm_ports.answer("a1", b"a1 0 :!! :") is None
+    assert vm_ports.answer("a1", b"\xff\xfe") is None
+
+
+def test_a_machine_that_ended_is_not_waited_for(serve: Server, tmp_path: Path) -> None:
+    path = serve(lambda connection: None)
+    with pytest.raises(LabError, match="does not answer at"):
+        vm_ports.ask(path, "true", 60)
+    with pytest.raises(LabError, match="does not answer at"):
+        vm_ports.ask(tmp_path / "none", "true", 60)
+
+
+def qmp(received: list[object], last: dict[str, object]) -> Callable[[socket.socket], None]:
+    """As qemu answers: a greeting, then events and replies mixed."""
+
+    def handle(connection: socket.socket) -> None:
+        with connection.makefile("rw") as file:
+            print(json.dumps({"QMP": {"version": {}}}), file=file, flush=True)
+            replies: list[dict[str, object]] = [{"return": {}}, last]
+            for reply in replies:
+                received.append(json.loads(file.readline()))
+                print(json.dumps({"event": "NIC_RX_FILTER_CHANGED"}), file=file)
+                print(json.dumps(reply), file=file, flush=True)
+
+    return handle
+
+
+def test_control_of_qemu(serve: Server) -> None:
+    received: list[object] = []
+    vm_ports.control(serve(qmp(received, {"return": {}})), "set_link", name="eth1", up=False)
+    assert received == [
+        {"execute": "qmp_capabilities", "arguments": {}},
+        {"execute": "set_link", "arguments": {"name": "eth1", "up": False}},
+    ]
+
+
+def test_control_says_what_qemu_refuses(serve: Server) -> None:
+    refusal: dict[str, object] = {"error": {"class": "DeviceNotFound", "desc": "Device 'eth9' not found"}}
+    with pytest.raises(LabError, match="refuses set_link: Device 'eth9' not found"):
+        vm_ports.control(serve(qmp([], refusal)), "set_link", name="eth9", up=False)

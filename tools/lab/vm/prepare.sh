@@ -1,0 +1,11 @@
+# shellcheck shell=sh
+# Runs inside the unpacked image, with the kernel's version as argument: makes the root of a container that of a machine.
+depmod "$1"
+cd /etc/systemd/system || exit
+# The machine has its own kernel: its settings may be changed, and its devices are there.
+rm -f sysinit.target.wants/lab-node.service
+rm -f systemd-udevd.service systemd-udev-trigger.service sys-kernel-debug.mount sys-kernel-tracing.mount dev-hugepages.mount
+mkdir -p multi-user.target.wants
+ln -s ../lab-console.service multi-user.target.wants/lab-console.service
+chmod 0644 lab-console.service
+rm -f /prepare.sh

@@ -1,0 +1,193 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The disk of the virtual machine: the containers' image and a Debian kernel, made once and kept in the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab import cleanup, host, image, state
+from lab.settings import PREFIX, Paths
+from lab.shell import LabError, run, say
+
+# What is put on the disk, and the machine's first program.
+GUEST = Path(__file__).resolve().parent / "vm"
+
+KERNEL = "linux-image-cloud-amd64"
+BUSYBOX = "busybox-static"
+# What stands between the kernel and its root disk; udev loads the rest from there.
+BOOT_MODULES = ("virtio_pci", "virtio_blk")
+SIZE = "4G"
+
+
+@dataclass(frozen=True)
+class Disk:
+    """What the machine boots from. Nothing writes to it: each machine keeps its changes to itself."""
+
+    folder: Path
+
+    @property
+    def kernel(self) -> Path:
+        return self.folder / "vmlinuz"
+
+    @property
+    def initrd(self) -> Path:
+        return self.folder / "initrd"
+
+    @property
+    def root(self) -> Path:
+        return self.folder / "root.raw"
+
+
+def dependency(listed: str) -> str:
+    """The package that `apt-cache depends` names first: a meta package points at the current kernel."""
+    for line in listed.splitlines():
+        kind, _colon, name = line.strip().partition(": ")
+        if kind == "Depends" and not name.startswith("<"):
+            return name
+    raise LabError(f"this machine's apt does not know {KERNEL}: add a source of Debian")
+
+
+def candidate(policy: str) -> str:
+    """The version that `apt-cache policy` would install."""
+    for line in policy.splitlines():
+        word, _colon, version = line.strip().partition(": ")
+        if word == "Candidate" and version != "(none)":
+            return version
+    raise LabError(
+        f"this machine's apt has no version of {policy.partition(':')[0] or BUSYBOX}: add a source of Debian"
+    )
+
+
+def fingerprint(reference: str, packages: Mapping[str, str], files: Mapping[str, bytes]) -> str:
+    """The name of a disk: another image, version of a package or file on it makes another disk."""
+    parts = [reference.encode(), SIZE.encode(), " ".join(BOOT_MODULES).encode()]
+    parts += [f"{name}={version}".encode() for name, version in sorted(packages.items())]
+    for name, data in sorted(files.items()):
+        parts += [name.encode(), data]
+    whole = hashlib.sha256()
+    for part in parts:
+        whole.update(len(part).to_bytes(8, "big"))
+        whole.update(part)
+    return whole.hexdigest()[:16]
+
+
+def load_order(modules_dep: str, wanted: Sequence[str]) -> list[str]:
+    """The files to load, each after what it needs. In depmod's list the deepest dependency comes last."""
+    needs: dict[str, list[str]] = {}
+    for line in modules_dep.splitlines():
+        file, _colon, dependencies = line.partition(":")
+        needs[Path(file).name.partition(".")[0].replace("-", "_")] = [*reversed(dependencies.split()), file]
+    order: list[str] = []
+    for name in wanted:
+        if name not in needs:
+            raise LabError(f"the kernel has no module {name}, without which it does not find its root disk")
+        order += [file for file in needs[name] if file not in order]
+    return order
+
+
+def _known_packages() -> dict[str, str]:
+    kernel = dependency(run(["apt-cache", "depends", KERNEL], check=False).stdout)
+    return {name: candidate(run(["apt-cache", "policy", name]).stdout) for name in (kernel, BUSYBOX)}
+
+
+def _packages() -> dict[str, str]:
+    """The packages that go into the disk, with their versions."""
+    if platform.machine() != "x86_64":
+        raise LabError(f"the virtual machine is an x86_64, and this machine is {platform.machine()}")
+    try:
+        return _known_packages()
+    except LabError:
+        say("asking apt for its lists of packages")
+        run(["apt-get", "-qq", "update"], timeout=600)
+        return _known_packages()
+
+
+def ensure(paths: Paths, cache: Path) -> Disk:
+    """Make the disk unless the cache has it. It gets its name only when it is complete."""
+    packages = _packages()
+    files = {path.name: path.read_bytes() for path in GUEST.iterdir()}
+    disk = Disk(cache / fingerprint(image.node_reference(), packages, files))
+    if disk.folder.exists():
+        return disk
+    cache.mkdir(parents=True, exist_ok=True)
+    for folder in cache.glob("build-*"):
+        host.discard(folder)
+    with tempfile.TemporaryDirectory(prefix="build-", dir=cache) as scratch:
+        _build(paths, packages, Path(scratch))
+        (Path(scratch) / "disk").rename(disk.folder)
+    # A machine that still runs from an older disk has its files open.
+    for path in cache.iterdir():
+        if path != disk.folder:
+            host.discard(path)
+    return disk
+
+
+def _build(paths: Paths, packages: Mapping[str, str], scratch: Path) -> None:
+    unpacked, tree, disk = scratch / "packages", scratch / "tree", Disk(scratch / "disk")
+    for folder in (tree, disk.folder):
+        folder.mkdir()
+    for name, version in packages.items():
+        say(f"downloading {name} {version}")
+        run(["apt-get", "-qq", "download", f"{name}={version}"], cwd=scratch, timeout=600)
+    for archive in scratch.glob("*.deb"):
+        run(["dpkg-deb", "--extract", str(archive), str(unpacked)])
+    _export_image(paths, scratch / "image.tar")
+    say("making the disk of the virtual machine")
+    run(["tar", "-x", "--numeric-owner", "--xattrs", "--xattrs-include=*", f"--file={scratch}/image.tar", f"-C{tree}"])
+    (kernel,) = (unpacked / "boot").glob("vmlinuz-*")
+    version = kernel.name.removeprefix("vmlinuz-")
+    shutil.copytree(unpacked / "lib" / "modules" / version, tree / "usr" / "lib" / "modules" / version)
+    _put_guest_files(tree, version)
+    _make_initrd(
+        unpacked / "bin" / "busybox", tree / "usr" / "lib" / "modules" / version, scratch / "early", disk.initrd
+    )
+    shutil.copy(kernel, disk.kernel)
+    run(["mke2fs", "-q", "-t", "ext4", "-d", str(tree), str(disk.root), SIZE], timeout=600)
+
+
+def _export_image(paths: Paths, archive: Path) -> None:
+    """The image that the containers use, made first where there is none; a lab that is up is left alone."""
+    name = f"{PREFIX}-vm-export"
+    with state.lock():
+        borrowed = state.owner() is None
+        host.prepare_run_folder()
+        paths.image_cache.mkdir(parents=True, exist_ok=True)
+        image.ensure(paths)
+        host.podman(paths, "rm", "--force", "--ignore", name)
+        host.podman(paths, "create", f"--name={name}", "--network=none", "--pull=never", image.node_reference(), "true")
+        try:
+            host.podman(paths, "export", f"--output={archive}", name, timeout=300)
+        finally:
+            host.podman(paths, "rm", "--force", name)
+            if borrowed:
+                cleanup.clear(paths)
+
+
+def _put_guest_files(tree: Path, version: str) -> None:
+    shutil.copy(GUEST / "lab-console", tree / "usr" / "local" / "libexec")
+    shutil.copy(GUEST / "lab-console.service", tree / "etc" / "systemd" / "system")
+    shutil.copy(GUEST / "prepare.sh", tree)
+    run(["chroot", str(tree), "/bin/sh", "-eu", "/prepare.sh", version])
+
+
+def _make_initrd(busybox: Path, modules: Path, early: Path, target: Path) -> None:
+    """The kernel has no disk driver built in: a first root file system in memory that loads it."""
+    for name in ("bin", "dev", "modules", "sysroot"):
+        (early / name).mkdir(parents=True)
+    order = load_order((modules / "modules.dep").read_text(), BOOT_MODULES)
+    for file in order:
+        shutil.copy(modules / file, early / "modules")
+    (early / "modules" / "order").write_text("".join(f"{Path(file).name}\n" for file in order))
+    shutil.copy(busybox, early / "bin" / "busybox")
+    (early / "init").write_text(f"#!/bin/busybox sh\n{(GUEST / 'init').read_text()}")
+    (early / "init").chmod(0o755)
+    script = 'find . | "$1" cpio -o -H newc > "$2"'
+    run(["sh", "-euc", script, "sh", str(busybox), str(target)], cwd=early)
