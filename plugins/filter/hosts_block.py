@@ -19,6 +19,8 @@ author:
 description:
   - Renders one line with the fabric address of each member, and one with its management address where that is an
     address. The text is the same for all hosts, so it is rendered once for the whole cluster.
+  - A management address gets no name where it does not mean this one node to all others, such as a loopback address or
+    one that several members share.
 positional: _input
 options:
   _input:

@@ -13,18 +13,29 @@ version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
-  - Keeps one block of lines in the hosts file. It stands before any other line that names a member, because the first
-    match wins.
+  - Keeps one block of lines in the hosts file.
   - Takes members' names off lines with a loopback address, where installers put the machine's own name. Gloo would
     listen there and wait for peers for ever.
-  - Leaves all other lines as they are, and warns about those that give a member another address.
+  - Takes members' names off lines with any other address than the block's, and warns about each. Where
+    C(/etc/host.conf) says C(multi on), as it does on EL, programs get the addresses of all lines with a name.
+  - On such lines only the names go, and a line goes when nothing but its address would be left.
+    All other lines stay byte for byte, and so do owner, mode and SELinux context of the file.
+  - The file is replaced in one step. Where it is a mount point, as in some containers, it is overwritten instead.
 options:
   block:
     description: The block, as P(baremetal.gpu_cluster.hosts_block#filter) renders it.
     type: str
     required: true
+  conflicting_names:
+    description:
+      - What becomes of a member's name on a line of others with another address that is no loopback address.
+      - V(remove) takes it off. V(keep) leaves the line, puts the block before it and warns; which of the two addresses
+        a program then gets is open.
+    type: str
+    choices: [remove, keep]
+    default: remove
   path:
-    description: The hosts file.
+    description: The hosts file. What a link points to is replaced, the link stays.
     type: path
     default: /etc/hosts
 extends_documentation_fragment:
@@ -49,17 +60,46 @@ EXAMPLES = r"""
 
 RETURN = r"""
 conflicts:
-  description: Lines of others that give a member another address, and other oddities, one sentence each.
+  description: Lines of others that gave a member another address, and other oddities, one sentence each.
   returned: success
   type: list
   elements: str
   sample: []
 """
 
+import os
+import tempfile
+
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._hosts_file import wanted_hosts_file
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import read_text, replace_file
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._hosts_file import KEEP, REMOVE, wanted_hosts_file
+
+
+def read(path: str) -> bytes:
+    """The bytes of a file; none when there is no file."""
+    try:
+        with open(path, "rb") as stream:
+            return stream.read()
+    except FileNotFoundError:
+        return b""
+
+
+def write(module: AnsibleModule, path: str, content: bytes) -> None:
+    """Replace the file in one step; owner, mode and context are those of the old one, a new one is 0644."""
+    is_new = not os.path.exists(path)
+    handle, temporary = tempfile.mkstemp(prefix=".ansible-hosts-", dir=os.path.dirname(path))
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        # A mount point cannot be renamed over: unsafe_writes overwrites the file then, and only then.
+        module.atomic_move(temporary, path, unsafe_writes=True)
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+    if is_new:
+        module.set_mode_if_different(path, 0o644, False)
 
 
 def main() -> None:
@@ -67,22 +107,32 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "block": {"type": "str", "required": True},
+            "conflicting_names": {"type": "str", "choices": [REMOVE, KEEP], "default": REMOVE},
             "path": {"type": "path", "default": "/etc/hosts"},
         },
         supports_check_mode=True,
     )
-    path = module.params["path"]
-    before = read_text(path)
-    wanted = wanted_hosts_file(before, module.params["block"])
+    shown_path = module.params["path"]
+    path = os.path.realpath(shown_path)
+    try:
+        before = read(path)
+        wanted = wanted_hosts_file(before, module.params["block"], module.params["conflicting_names"])
+        changed = wanted.content != before
+        if changed and not module.check_mode:
+            write(module, path, wanted.content)
+    except OSError as error:
+        module.fail_json(msg=f"Cannot keep the members in {shown_path}: {error}. The file is as it was.")
     for sentence in wanted.warnings:
         module.warn(sentence)
-    changed = wanted.text != before
-    if changed and not module.check_mode:
-        replace_file(module, path, wanted.text)
     module.exit_json(
         changed=changed,
         conflicts=list(wanted.warnings),
-        diff={"before_header": path, "after_header": path, "before": before, "after": wanted.text},
+        diff={
+            "before_header": shown_path,
+            "after_header": shown_path,
+            "before": before.decode("utf-8", "backslashreplace"),
+            "after": wanted.content.decode("utf-8", "backslashreplace"),
+        },
     )
 
 
