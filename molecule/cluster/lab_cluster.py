@@ -24,10 +24,10 @@ def environment() -> dict[str, str]:
     return dict(os.environ, ANSIBLE_CONFIG=str(PROJECT / "ansible.cfg"))
 
 
-def lab_hosts() -> dict[str, Any]:
+def lab_hosts(inventory: str = "inventories/lab") -> dict[str, Any]:
     """The members in the lab's inventory, with their variables."""
-    inventory = yaml.safe_load((PROJECT / "inventories" / "lab" / "hosts.yml").read_text())
-    return dict(inventory["gpu_cluster"]["hosts"])
+    found = yaml.safe_load((PROJECT / inventory / "hosts.yml").read_text())
+    return dict(found["gpu_cluster"]["hosts"])
 
 
 class Ended(NamedTuple):
@@ -42,9 +42,13 @@ class Ended(NamedTuple):
 class Cluster:
     """The members of the lab, and what can be done to them."""
 
+    #: The inventory, and the program that makes its nodes.
+    inventory = "inventories/lab"
+    program = LAB
+
     def __init__(self, reports: Path) -> None:
         self.reports = reports
-        self.hosts = lab_hosts()
+        self.hosts = lab_hosts(self.inventory)
 
     def fabric_address(self, name: str) -> str:
         return str(self.hosts[name]["gpu_cluster_fabric_address"].split("/")[0])
@@ -54,7 +58,7 @@ class Cluster:
             "ansible-playbook",
             playbook,
             "-i",
-            "inventories/lab",
+            self.inventory,
             "-e",
             f"cluster_check_report_dir={self.reports}",
             *arguments,
@@ -62,13 +66,17 @@ class Cluster:
 
     def play(self, playbook: str, *arguments: str, deadline: float = 300) -> Ended:
         """Run a playbook to its end; the report is empty when none was written."""
+        return self.run(self.command(playbook, *arguments), deadline=deadline)
+
+    def run(self, argv: list[str], *, deadline: float = 300, variables: dict[str, str] | None = None) -> Ended:
+        """The same for a whole command, with further environment variables."""
         report = self.reports / "report.json"
         report.unlink(missing_ok=True)
         start = time.monotonic()
         ended = subprocess.run(
-            self.command(playbook, *arguments),
+            argv,
             cwd=PROJECT,
-            env=environment(),
+            env={**environment(), **(variables or {})},
             check=False,
             capture_output=True,
             text=True,
@@ -81,9 +89,18 @@ class Cluster:
     def check(self, *arguments: str, deadline: float = 120) -> Ended:
         return self.play("baremetal.gpu_cluster.check", *arguments, deadline=deadline)
 
+    def shell(self, name: str, command: str) -> str:
+        """What a shell command prints on a node, also when its network is broken."""
+        return self.lab("exec", name, "sh", "-c", command)
+
     def lab(self, *arguments: str) -> str:
         return subprocess.run(
-            [sys.executable, str(LAB), *arguments], cwd=PROJECT, check=True, capture_output=True, text=True, timeout=120
+            [sys.executable, str(self.program), *arguments],
+            cwd=PROJECT,
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=120,
         ).stdout
 
     def on_all(self, command: str) -> list[str]:

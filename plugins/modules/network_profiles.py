@@ -2,23 +2,28 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Module network_profiles: static addresses as NetworkManager keyfiles, activated and read back."""
+"""Module network_profiles: compare a node's network with what is wanted, and start the change to be confirmed."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: network_profiles
-short_description: Give network cards static addresses with NetworkManager
+short_description: Give a node static addresses, and take the change back unless the controller still reaches it
 version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
-  - Keeps one keyfile for each interface, loads and activates it only when the file, the active profile, an address or
-    the MTU differs, and reads the addresses back.
-  - Refuses, before anything is changed, an interface that carries Ansible's own ssh connection or a default route.
-    When such an interface holds what is wanted already, it is left alone and named in RV(left_alone).
-  - When a profile cannot be activated, the old file and the profile that was active before are put back.
-  - The profiles never give a default route.
+  - Keeps NetworkManager profiles (keyfiles) for network cards, bonds and VLANs, with addresses, gateways, routes, DNS,
+    MTU and firewall zone. Interfaces that are not listed are left alone.
+  - Compares first. When nothing differs, nothing is activated and nothing is armed.
+  - When something differs, a program on the node makes a checkpoint of NetworkManager, puts the new profiles into
+    C(/run), activates them, asks by ARP whether another machine has one of the new addresses, and probes the MTU.
+    Then the controller opens a fresh ssh connection to O(confirm_host), moves 64 KiB over it in both directions, and
+    confirms. Only then the profiles are written below C(/etc).
+  - When the controller does not come back within O(confirm_seconds), or any step fails, the node takes the change back.
+    The running configuration and the files are as before then. The same happens when the controller, the program on
+    the node or the node itself dies.
+  - Hosts do not wait for each other, so C(forks) and C(serial) may be as small as you like.
 options:
   interfaces:
     description: The interfaces.
@@ -27,144 +32,193 @@ options:
     required: true
     suboptions:
       name:
-        description: Name of the network card, as C(ip -br link) prints it.
+        description: Name of the interface, as C(ip -br link) prints it. Needed unless O(interfaces[].mac) is given.
         type: str
-        required: true
+      mac:
+        description:
+          - Hardware address of a network card. The profile then follows the card when its name changes.
+          - With O(interfaces[].name) too, both must belong to the same card.
+        type: str
       addresses:
-        description: Its addresses with prefix length, IPv4 or IPv6.
+        description: Its addresses with prefix length, IPv4 and IPv6. May be left out for what a VLAN stands on.
         type: list
         elements: str
-        required: true
+      gateway:
+        description:
+          - The default gateway, at most one for each address family.
+          - When it is not given, an interface that carries a default route or the ssh connection now is refused, so
+            that neither is lost by leaving out a line. An empty list says that there shall be none.
+        type: list
+        elements: str
+      routes:
+        description: Static routes.
+        type: list
+        elements: dict
+        suboptions:
+          to:
+            description: The network, with prefix length.
+            type: str
+            required: true
+          via:
+            description: The gateway. On the link itself when not given.
+            type: str
+          metric:
+            description: Smaller wins.
+            type: int
+          table:
+            description: Number of the routing table. The main table when not given.
+            type: int
+      dns:
+        description: Addresses of name servers.
+        type: list
+        elements: str
+      dns_search:
+        description: Search domains.
+        type: list
+        elements: str
       mtu:
-        description: MTU in bytes. Left as it is when not given.
+        description: MTU in bytes, 576 to 65536 and within what the driver accepts. Left as it is when not given.
         type: int
       zone:
         description: Zone of firewalld, which must exist. The default zone when not given.
         type: str
-  folder:
-    description: Where NetworkManager keeps its keyfiles.
-    type: path
-    default: /etc/NetworkManager/system-connections
+      vlan:
+        description: Makes the interface a VLAN.
+        type: dict
+        suboptions:
+          parent:
+            description: Name of the interface that carries it.
+            type: str
+            required: true
+          id:
+            description: VLAN id, 1 to 4094.
+            type: int
+            required: true
+      bond:
+        description: Makes the interface a bond.
+        type: dict
+        suboptions:
+          mode:
+            description: The mode. V(802.3ad) needs a switch that speaks LACP on these ports.
+            type: str
+            choices: [active-backup, 802.3ad]
+            required: true
+          ports:
+            description: Names or hardware addresses of its cards.
+            type: list
+            elements: str
+            required: true
+          miimon_ms:
+            description: How often the links are looked at, in milliseconds, 10 to 10000.
+            type: int
+            default: 100
+          lacp_rate:
+            description: How often LACP packets are asked for. Only with V(802.3ad).
+            type: str
+            choices: [slow, fast]
+          xmit_hash_policy:
+            description: What decides which port a packet leaves through. Only with V(802.3ad).
+            type: str
+            choices: [layer2, layer2+3, layer3+4, encap2+3, encap3+4]
+          min_links:
+            description: The bond has no carrier with fewer ports up. Only with V(802.3ad).
+            type: int
+          primary:
+            description: Name of the port that is used whenever it is up. Only with V(active-backup).
+            type: str
+  confirm_host:
+    description:
+      - The address at which the node must answer after the change, for this and all later tasks.
+      - The address that is used now when not given.
+    type: str
+  confirm_seconds:
+    description: After how many seconds without confirmation the node takes the change back, 15 to 600.
+    type: int
+    default: 60
+  run_id:
+    description: Names the change on the node. Set by the action plugin of this name.
+    type: str
 extends_documentation_fragment:
   - ansible.builtin.action_common_attributes
 attributes:
   check_mode:
     support: full
+    details: Compares, shows the keyfiles and arms nothing.
   diff_mode:
     support: full
   platform:
     platforms: posix
-    details: Needs NetworkManager with keyfiles, as in EL9 and EL10, and Ethernet cards.
+    details: Needs NetworkManager with keyfiles and systemd, as in EL9 and EL10.
+seealso:
+  - module: baremetal.gpu_cluster.network_change
 """
 
 EXAMPLES = r"""
-- name: Give the data network its address
+- name: Give the data network its address and jumbo frames
   baremetal.gpu_cluster.network_profiles:
     interfaces:
       - name: ens1f0
         addresses: [192.0.2.11/24]
         mtu: 9000
+
+- name: Move the address through which the node is managed
+  baremetal.gpu_cluster.network_profiles:
+    interfaces:
+      - name: eno1
+        addresses: [198.51.100.11/24]
+        gateway: [198.51.100.1]
+        dns: [198.51.100.2]
+    confirm_host: 198.51.100.11
 """
 
 RETURN = r"""
 activated:
-  description: The interfaces whose profile was activated, or in check mode would be.
+  description: The interfaces whose profile was activated, or in check mode would be, in this order.
   returned: success
   type: list
   elements: str
   sample: [ens1f0]
 left_alone:
-  description: Interfaces that hold what is wanted and must not be touched, one sentence each.
+  description: Interfaces that hold what is wanted through a static profile of somebody else, one sentence each.
   returned: success
   type: list
   elements: str
   sample: []
+host:
+  description: The address at which the node answers now.
+  returned: always
+  type: str
+  sample: 198.51.100.11
+run_id:
+  description: The name of the change.
+  returned: when something differs, and not in check mode
+  type: str
+  sample: 20261121t052204z-k3x9ab
+outcome:
+  description: What the node said about the end of the change, as in M(baremetal.gpu_cluster.network_change).
+  returned: when something differs, and not in check mode
+  type: dict
 """
 
 import glob
 import os
-import time
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import (
-    read_text,
-    replace_file,
-    restore_file,
-)
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network_profiles import (
-    InputError,
-    Link,
-    Step,
-    carriers,
-    make_plan,
-    parse_default_routes,
-    parse_links,
-    parse_profiles,
-    satisfied,
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import (
+    change,
+    controller,
+    keyfile,
+    plan,
+    state,
+    wishes,
 )
 
-ACTIVATION_SECONDS = 30
-SETTLE_SECONDS = 10
+NOT_CHANGED = "The network of this node was not changed, nothing was changed: %s"
 
 
-class Node:
-    """The commands through which the node's network is read and told."""
-
-    def __init__(self, module: AnsibleModule) -> None:
-        self.module = module
-        self.ip = module.get_bin_path("ip", required=True)
-        self.nmcli = module.get_bin_path("nmcli", required=True)
-
-    def _run(self, *argv: str) -> tuple[int, str, str]:
-        rc, out, err = self.module.run_command(list(argv), environ_update={"LC_ALL": "C"})
-        return rc, out, " ".join(f"{out} {err}".split())
-
-    def _read(self, *argv: str) -> str:
-        rc, out, both = self._run(*argv)
-        if rc:
-            self.module.fail_json(msg=f"Could not read the network of this node: {' '.join(argv)}: {both}")
-        return out
-
-    def links(self) -> dict[str, Link]:
-        """The interfaces with their addresses."""
-        return parse_links(self._read(self.ip, "-j", "address"))
-
-    def default_routes(self) -> list[str]:
-        """The interfaces of the default routes of both address families."""
-        found = [
-            device
-            for family in ("-4", "-6")
-            for device in parse_default_routes(self._read(self.ip, "-j", family, "route", "show", "default"))
-        ]
-        return sorted(set(found))
-
-    def active(self) -> dict[str, str]:
-        """The uuid of the active profile by interface."""
-        out = self._read(self.nmcli, "-t", "-f", "UUID,DEVICE", "connection", "show", "--active")
-        pairs = (line.partition(":") for line in out.splitlines())
-        return {device: uuid for uuid, _colon, device in pairs if device}
-
-    def load(self, path: str) -> str:
-        """Let NetworkManager read one file; the reason when it would not."""
-        rc, _out, both = self._run(self.nmcli, "connection", "load", path)
-        # It prints its refusal and still ends with 0.
-        return both if rc or "Could not load" in both or "Warning" in both else ""
-
-    def reload(self) -> None:
-        """Let NetworkManager read all files, after one was removed."""
-        self._run(self.nmcli, "connection", "reload")
-
-    def up(self, uuid: str, interface: str) -> str:
-        """Activate a profile; the reason when that failed."""
-        rc, _out, both = self._run(
-            self.nmcli, "--wait", str(ACTIVATION_SECONDS), "connection", "up", "uuid", uuid, "ifname", interface
-        )
-        return both if rc else ""
-
-
-def ssh_address() -> str:
-    """The address of this node at which the current ssh connection arrived; empty without one.
+def ssh_addresses() -> tuple[str, str]:
+    """Where the current ssh connection comes from, and where it arrived; both empty without one.
 
     sudo drops the variable, so the parents of this process are asked too.
     """
@@ -176,114 +230,109 @@ def ssh_address() -> str:
             with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stream:
                 pid = int(stream.read().rpartition(")")[2].split()[1])
         except (OSError, ValueError, IndexError):
-            return ""
+            return "", ""
         for variable in variables:
             if variable.startswith(b"SSH_CONNECTION="):
                 fields = variable.split(b"=", 1)[1].decode("ascii", "replace").split()
-                return fields[2] if len(fields) == 4 else ""
-    return ""
+                return (fields[0], fields[2]) if len(fields) == 4 else ("", "")
+    return "", ""
 
 
-def keyfile(path: str) -> str:
-    """The text of a keyfile; empty when there is none, or when NetworkManager ignores it because others may read it."""
-    if os.path.exists(path) and os.stat(path).st_mode & 0o077:
-        return ""
-    return read_text(path)
+def read_files(patterns: tuple[str, ...]) -> dict[str, str]:
+    """The texts of all files that match."""
+    texts = {}
+    for path in (path for pattern in patterns for path in glob.glob(pattern)):
+        try:
+            with open(path, encoding="utf-8", errors="surrogateescape") as stream:
+                # NetworkManager ignores a profile that others may read.
+                open_to_others = path.startswith(keyfile.FOLDER) and os.fstat(stream.fileno()).st_mode & 0o077
+                texts[path] = "" if open_to_others else stream.read()
+        except OSError:
+            continue
+    return texts
 
 
-def zones() -> set[str]:
-    """The zones that firewalld knows."""
-    found = glob.glob("/etc/firewalld/zones/*.xml") + glob.glob("/usr/lib/firewalld/zones/*.xml")
-    return {os.path.splitext(os.path.basename(path))[0] for path in found}
+class Node:
+    """Runs the commands that read this node's network."""
 
+    def __init__(self, module: AnsibleModule) -> None:
+        self.module = module
 
-def settled(node: Node, step: Step) -> bool:
-    """Wait until the interface has what is wanted; duplicate address detection takes its time."""
-    deadline = time.monotonic() + SETTLE_SECONDS
-    while not satisfied(step.profile, node.links()[step.profile.name]):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.2)
-    return True
+    def read(self, argv: tuple[str, ...]) -> str:
+        """The output of one command."""
+        path = self.module.get_bin_path(argv[0], required=True)
+        rc, out, err = self.module.run_command([path, *argv[1:]], environ_update={"LC_ALL": "C"})
+        if rc:
+            said = " ".join(f"{out} {err}".split())
+            self.module.fail_json(msg=NOT_CHANGED % f"'{' '.join(argv)}' failed: {said}")
+        return str(out)
 
-
-def take(module: AnsibleModule, node: Node, step: Step, folder: str, previous: str) -> None:
-    """Write, load and activate one profile; when that fails, put back what was there and fail."""
-    path = os.path.join(folder, step.profile.file_name)
-    existed = os.path.exists(path)
-    replace_file(module, path, step.after, 0o600)
-    failure = node.load(path) or node.up(step.profile.uuid, step.profile.name)
-    if not failure and not settled(node, step):
-        failure = f"after {SETTLE_SECONDS} s the interface still does not have {step.profile.wish()}"
-    if not failure:
-        return
-    restore_file(module, path, step.before, existed, 0o600)
-    node.reload()
-    if previous:
-        again = node.up(previous, step.profile.name)
-        outcome = f"but activating the profile before it failed: {again}" if again else "and active again"
-    else:
-        outcome = "no profile was active before"
-    module.fail_json(
-        msg=f"{step.profile.name}: the profile could not be activated: {failure}. The old file is back, {outcome}."
-    )
+    def state(self, ssh_address: str) -> state.NodeState:
+        """Everything that a plan needs, but for the details of profiles of others."""
+        return state.make_state(
+            {name: self.read(argv) for name, argv in state.COMMANDS.items()},
+            read_files(state.PATTERNS),
+            [path for pattern in state.LISTED for path in glob.glob(pattern)],
+            ssh_address,
+        )
 
 
 def main() -> None:
-    """Compare everything, then take the steps."""
+    """Compare; start the change when there is one to make."""
     module = AnsibleModule(
         argument_spec={
             "interfaces": {
                 "type": "list",
                 "elements": "dict",
                 "required": True,
-                "options": {
-                    "name": {"type": "str", "required": True},
-                    "addresses": {"type": "list", "elements": "str", "required": True},
-                    "mtu": {"type": "int"},
-                    "zone": {"type": "str"},
-                },
+                "options": wishes.INTERFACE_OPTIONS,
             },
-            "folder": {"type": "path", "default": "/etc/NetworkManager/system-connections"},
+            "confirm_host": {"type": "str"},
+            "confirm_seconds": {"type": "int", "default": 60},
+            "run_id": {"type": "str"},
         },
         supports_check_mode=True,
     )
-    folder = module.params["folder"]
-    try:
-        profiles = parse_profiles(module.params["interfaces"])
-    except InputError as error:
-        module.fail_json(msg=f"Wrong input for the network: {error}")
+    given = module.params
+    wrong = wishes.confirm_seconds_problems(given["confirm_seconds"])
+    wrong += wishes.interface_problems(given["interfaces"])
+    if wrong:
+        module.fail_json(msg=NOT_CHANGED % " ".join(problem.sentence() for problem in wrong))
+    interfaces = wishes.parse_interfaces(given["interfaces"])
+    client, arrived = ssh_addresses()
     node = Node(module)
-    links = node.links()
-    active = node.active()
-    plan = make_plan(
-        profiles,
-        links=links,
-        untouchable=carriers(links, node.default_routes(), ssh_address()),
-        files={profile.file_name: keyfile(os.path.join(folder, profile.file_name)) for profile in profiles},
-        active=active,
-        zones=zones(),
-    )
-    if plan.problems:
-        module.fail_json(msg="The network of this node was not changed: {}.".format("; ".join(plan.problems)))
-    steps = [step for step in plan.steps if step.changed]
-    if not module.check_mode:
-        for step in steps:
-            take(module, node, step, folder, active.get(step.profile.name, ""))
-    module.exit_json(
-        changed=bool(steps),
-        activated=[step.profile.name for step in steps],
-        left_alone=list(plan.left_alone),
-        diff=[
-            {
-                "before_header": os.path.join(folder, step.profile.file_name),
-                "after_header": os.path.join(folder, step.profile.file_name),
-                "before": step.before,
-                "after": step.after,
-            }
-            for step in steps
-        ],
-    )
+    try:
+        for note in change.clear_way(module.run_command, check_mode=module.check_mode):
+            module.warn(note)
+        current = node.state(arrived)
+        needed = plan.details_needed(interfaces, current)
+        if needed:
+            current = state.with_details(current, node.read(state.details_command(needed)))
+        found = plan.make_plan(interfaces, current)
+        if found.problems:
+            module.fail_json(msg=NOT_CHANGED % " ".join(problem.sentence() for problem in found.problems))
+        result = {
+            "changed": found.changed,
+            "activated": found.activated,
+            "left_alone": found.left_alone,
+            "diff": found.diffs(),
+        }
+        if not found.changed or module.check_mode:
+            module.exit_json(**result)
+        job = {
+            **found.job(),
+            "run_id": given["run_id"] or f"by-hand-{os.getpid()}",
+            "confirm_seconds": given["confirm_seconds"],
+            "client": client,
+            "starter": os.getpid(),
+            "tried": "; ".join(controller.wish(target.name, target.interface) for target in found.targets),
+        }
+        began = change.start(module.run_command, job)
+    except change.ChangeError as error:
+        module.fail_json(msg=str(error))
+    if began["state"] == "failed":
+        module.fail_json(msg=NOT_CHANGED % began["reason"])
+    module.exit_json(run_id=job["run_id"], change=job, **result)
 
 
 if __name__ == "__main__":

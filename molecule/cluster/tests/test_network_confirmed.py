@@ -1,0 +1,245 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Good changes of the network are confirmed and stay; changes whose controller or program dies are taken back."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from lab_cluster import PROJECT, Cluster, Ended
+from lab_network import (
+    CONFIRM_SECONDS,
+    CONTROLLER,
+    FAR_CONTROLLER,
+    activation,
+    change,
+    eth0,
+    fab0,
+    kill,
+    known_at,
+    message_of,
+    recap,
+    snapshot,
+    ssh_answers,
+    started,
+    state,
+    wait_for,
+)
+
+MANAGEMENT_BRIDGE = "gpulab-mgmt"
+
+
+@pytest.fixture
+def clean(cluster: Cluster) -> Iterator[None]:
+    """The network as site.yml leaves it, whatever a test did: the installer's eth0, and fab0 of the collection."""
+    yield
+    for node in cluster.hosts:
+        cluster.shell(
+            node,
+            "nmcli connection up eth0 >/dev/null; cd /etc/NetworkManager/system-connections; "
+            "for file in gpu-cluster-*; do [ $file = gpu-cluster-fab0.nmconnection ] || rm -f $file; done; "
+            "rm -f /etc/sysctl.d/90-gpu-cluster-rails.conf; nmcli connection reload",
+        )
+    back = change(cluster, {})
+    assert back.code == 0, back.text
+
+
+def test_check_mode_shows_the_profile_and_arms_nothing(cluster: Cluster) -> None:
+    before = snapshot(cluster, "n1")
+    ended = change(
+        cluster, {"n1": {"static_network_interfaces": fab0(1, mtu=1400)}}, "--limit", "n1", "--check", "--diff"
+    )
+    assert ended.code == 0 and recap(ended, "n1")["changed"] == 1, ended.text
+    assert "+mtu=1400" in ended.text
+    assert snapshot(cluster, "n1") == before and state(cluster, "n1") == ""
+
+
+def test_the_management_address_moves_and_the_play_goes_on_there(cluster: Cluster, clean: None) -> None:
+    def moved(old: str, new: str) -> Ended:
+        variables = {
+            "static_network_interfaces": eth0(1, addresses=[f"{new}/24"]) + fab0(1),
+            "ansible_host": new,
+            "static_network_previous_host": old,
+            **known_at(cluster, "n1", "198.18.10.111"),
+        }
+        # All of the network phase: cluster_hosts, after static_network, reaches the node at its new address.
+        return change(cluster, {"n1": variables}, "--limit", "n1", tags="static_network,cluster_hosts")
+
+    there = moved("198.18.10.11", "198.18.10.111")
+    assert there.code == 0 and recap(there, "n1")["changed"] >= 1, there.text
+    addresses = cluster.shell("n1", "ip -o -4 address show dev eth0")
+    assert "198.18.10.111/24" in addresses and "198.18.10.11/24" not in addresses
+    assert "198.18.10.111 n1-mgmt" in cluster.shell("n1", "cat /etc/hosts")
+    again = moved("198.18.10.11", "198.18.10.111")
+    assert again.code == 0 and recap(again, "n1")["changed"] == 0, again.text
+    back = moved("198.18.10.111", "198.18.10.11")
+    assert back.code == 0 and ssh_answers(cluster, "n1"), back.text
+
+
+def test_a_second_run_changes_nothing_and_activates_nothing(cluster: Cluster) -> None:
+    first = change(cluster, {})
+    assert first.code == 0, first.text
+    before = {node: activation(cluster, node) for node in cluster.hosts}
+    ended = change(cluster, {})
+    assert ended.code == 0 and all(recap(ended, node)["changed"] == 0 for node in cluster.hosts), ended.text
+    assert {node: activation(cluster, node) for node in cluster.hosts} == before
+
+
+def test_the_second_run_costs_few_round_trips(cluster: Cluster) -> None:
+    ended = change(cluster, {}, "--limit", "n1", "-vvv")
+    connections = [line for line in ended.text.splitlines() if "SSH: EXEC ssh" in line]
+    assert ended.code == 0 and 1 <= len(connections) <= 3, connections
+
+
+def test_eight_nodes_at_two_forks_are_all_confirmed(cluster: Cluster, clean: None) -> None:
+    """The last nodes are changed long after the time to confirm of the first ones is over."""
+    try:
+        cluster.lab("up", "--nodes", "8")
+        nodes = [f"n{number}" for number in range(1, 9)]
+        wanted = {node: {"static_network_interfaces": fab0(int(node[1:]), mtu=1400)} for node in nodes}
+        ended = change(cluster, wanted, "--forks", "2", deadline=400)
+        assert ended.code == 0, ended.text
+        assert all(recap(ended, node)["changed"] == 1 for node in nodes)
+        assert ended.seconds > CONFIRM_SECONDS, "too fast to prove anything: lower CONFIRM_SECONDS"
+        time.sleep(1)
+        for node in nodes:
+            link = cluster.shell(node, "ip -o link show dev fab0")
+            assert "mtu 1400" in link, f"{node}: {link}"
+        before = {node: activation(cluster, node) for node in nodes}
+        again = change(cluster, wanted, "--forks", "2")
+        assert again.code == 0 and all(recap(again, node)["changed"] == 0 for node in nodes), again.text
+        assert {node: activation(cluster, node) for node in nodes} == before
+    finally:
+        cluster.lab("up", "--nodes", str(len(cluster.hosts)))
+
+
+def test_serial_become_and_a_bastion(cluster: Cluster, clean: None, tmp_path: Any) -> None:
+    """An ordinary user with sudo, through another node, one host after the other."""
+    for node in cluster.hosts:
+        cluster.shell(
+            node,
+            "install -d -m 700 -o train -g train ~train/.ssh; "
+            "install -m 600 -o train -g train ~root/.ssh/authorized_keys ~train/.ssh/authorized_keys; "
+            "echo 'train ALL=(ALL) NOPASSWD: ALL' > /etc/sudoers.d/test-train",
+        )
+    lab = PROJECT / ".lab"
+    options = f"-o UserKnownHostsFile={lab}/known_hosts -o StrictHostKeyChecking=yes"
+    bastion = f"ssh -i {lab}/id_ed25519 {options} -W %h:%p root@{cluster.hosts['n3']['ansible_host']}"
+    variables = {
+        "ansible_user": "train",
+        "ansible_become": True,
+        "ansible_ssh_common_args": f"{options} -o ProxyCommand='{bastion}'",
+    }
+    playbook = tmp_path / "serial.yml"
+    play = {
+        "name": "Change the network of one node after the other",
+        "hosts": "n1,n2",
+        "serial": 1,
+        "gather_facts": False,
+        "become": True,
+        "roles": [{"role": "baremetal.gpu_cluster.static_network"}],
+    }
+    playbook.write_text(json.dumps([play]))
+    try:
+        hosts = {
+            node: {**variables, "static_network_interfaces": fab0(int(node[1:]), mtu=1300)} for node in ("n1", "n2")
+        }
+        ended = change(cluster, hosts, playbook=str(playbook), tags="all")
+        assert ended.code == 0 and all(recap(ended, node)["changed"] == 1 for node in hosts), ended.text
+        assert "mtu 1300" in cluster.shell("n2", "ip -o link show dev fab0")
+    finally:
+        for node in cluster.hosts:
+            cluster.shell(node, "rm -rf /etc/sudoers.d/test-train ~train/.ssh")
+
+
+def test_a_dead_gateway_with_the_controller_behind_it(cluster: Cluster, clean: None) -> None:
+    subprocess.run(["ip", "address", "add", f"{FAR_CONTROLLER}/32", "dev", MANAGEMENT_BRIDGE], check=True)
+    known = f"-o UserKnownHostsFile={PROJECT}/.lab/known_hosts -o StrictHostKeyChecking=yes"
+    far = {"ansible_ssh_common_args": f"{known} -o BindAddress={FAR_CONTROLLER}"}
+    try:
+        good = change(cluster, {"n1": {"static_network_interfaces": eth0(1, gateway=[CONTROLLER])}}, "--limit", "n1")
+        assert good.code == 0, good.text
+        before = snapshot(cluster, "n1")
+        dead = {**far, "static_network_interfaces": eth0(1, gateway=["198.18.10.250"])}
+        bad = change(cluster, {"n1": dead}, "--limit", "n1")
+        message = message_of(bad, "n1")
+        assert "no fresh ssh connection" in message and "The old state is back" in message
+        assert snapshot(cluster, "n1") == before
+        # The old gateway works: the controller reaches the node from behind it again.
+        again = change(
+            cluster, {"n1": {**far, "static_network_interfaces": eth0(1, gateway=[CONTROLLER])}}, "--limit", "n1"
+        )
+        assert again.code == 0 and recap(again, "n1")["changed"] == 0, again.text
+    finally:
+        subprocess.run(["ip", "address", "del", f"{FAR_CONTROLLER}/32", "dev", MANAGEMENT_BRIDGE], check=True)
+
+
+def test_a_killed_controller_and_a_second_run_while_the_first_is_armed(cluster: Cluster) -> None:
+    before = snapshot(cluster, "n2")
+    wanted = {"n2": {"static_network_interfaces": fab0(2, mtu=1400)}}
+    process = started(cluster, wanted, "--limit", "n2")
+    wait_for(lambda: state(cluster, "n2") in ("armed", "applying"), 60, "the checkpoint on n2")
+    kill(process)
+    # The change goes on without its controller, and a second run meets it.
+    wait_for(lambda: state(cluster, "n2") == "applied", 20, "the change on n2")
+    second = change(cluster, wanted, "--limit", "n2")
+    message = message_of(second, "n2")
+    assert f"from {CONTROLLER}" in message and "not confirmed yet; nothing was changed" in message
+    assert re.search(r"undone in \d+ s", message), message
+    wait_for(lambda: state(cluster, "n2") == "undone", CONFIRM_SECONDS + 20, "the old state on n2")
+    wait_for(lambda: snapshot(cluster, "n2") == before, 5, "the end of the program on n2")
+    assert ssh_answers(cluster, "n2")
+    # The next run says what happened, and has nothing to do.
+    third = change(cluster, {}, "--limit", "n2")
+    assert third.code == 0 and recap(third, "n2")["changed"] == 0, third.text
+    assert "of an earlier run" in third.text and "nobody confirmed the change" in third.text
+    assert state(cluster, "n2") == ""
+
+
+def test_when_the_program_on_the_node_is_killed_the_old_state_comes_back_too(cluster: Cluster) -> None:
+    before = snapshot(cluster, "n3")
+    process = started(cluster, {"n3": {"static_network_interfaces": fab0(3, mtu=1400)}}, "--limit", "n3")
+    wait_for(lambda: state(cluster, "n3") in ("armed", "applying"), 60, "the checkpoint on n3")
+    kill(process)
+    cluster.shell("n3", "systemctl kill --signal=KILL gpu-cluster-network.service")
+    # Nobody is left but NetworkManager, whose own time is a little longer.
+    gone = "busctl get-property org.freedesktop.NetworkManager /org/freedesktop/NetworkManager "
+    gone += "org.freedesktop.NetworkManager Checkpoints"
+    wait_for(lambda: cluster.shell("n3", gone).strip() == "ao 0", CONFIRM_SECONDS + 20, "NetworkManager's rollback")
+    assert "mtu 1500" in cluster.shell("n3", "ip -o link show dev fab0")
+    next_run = change(cluster, {}, "--limit", "n3")
+    assert next_run.code == 0 and "by a program that was killed" in next_run.text, next_run.text
+    assert snapshot(cluster, "n3") == before
+
+
+def test_two_rails_in_one_subnet_answer_for_themselves(cluster: Cluster, clean: None) -> None:
+    cluster.lab("cable", "n1", "fab1")
+    try:
+        rails = [*fab0(1), {"name": "fab1", "addresses": ["198.18.20.111/24"]}]
+        ended = change(cluster, {"n1": {"static_network_interfaces": rails}}, "--limit", "n1")
+        assert ended.code == 0, ended.text
+        macs = {name: cluster.shell("n1", f"cat /sys/class/net/{name}/address").strip() for name in ("fab0", "fab1")}
+        # Each address is answered for by its own card, and what it sends leaves through that card.
+        for name, address in (("fab0", "198.18.20.11"), ("fab1", "198.18.20.111")):
+            cluster.shell("n2", "ip neigh flush dev fab0")
+            sent = f"cat /sys/class/net/{name}/statistics/tx_packets"
+            first = int(cluster.shell("n1", sent))
+            cluster.shell("n2", f"ping -c 20 -i 0.02 -W 1 {address}")
+            assert macs[name] in cluster.shell("n2", f"ip neigh show {address}")
+            assert int(cluster.shell("n1", sent)) - first >= 20, (
+                f"the answers of {address} did not leave through {name}"
+            )
+        for key, value in (("arp_ignore", "1"), ("arp_announce", "2"), ("rp_filter", "2")):
+            for name in ("fab0", "fab1"):
+                assert cluster.shell("n1", f"sysctl -n net/ipv4/conf/{name}/{key}").strip() == value
+        again = change(cluster, {"n1": {"static_network_interfaces": rails}}, "--limit", "n1")
+        assert again.code == 0 and recap(again, "n1")["changed"] == 0, again.text
+    finally:
+        cluster.lab("cable", "n1", "fab1", "--pull")

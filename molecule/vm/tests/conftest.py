@@ -1,0 +1,31 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The virtual machine as a cluster of one, with what containers do not have."""
+
+from __future__ import annotations
+
+import pytest
+from lab_cluster import PROJECT, Cluster
+
+
+class Machine(Cluster):
+    """One node with a kernel of its own."""
+
+    inventory = "inventories/vm"
+    program = PROJECT / "tools" / "lab" / "vm.py"
+
+    def shell(self, name: str, command: str) -> str:
+        """Over a serial line, which no change of the network can cut."""
+        return self.lab("console", "--timeout", "60", "--", command)
+
+    def lab(self, *arguments: str) -> str:
+        # There is one machine: its name is not an argument here.
+        if arguments[0] == "ssh":
+            arguments = ("ssh", "--", *arguments[2:])
+        return super().lab(*arguments)
+
+
+@pytest.fixture(scope="session")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
+    return Machine(tmp_path_factory.mktemp("report"))

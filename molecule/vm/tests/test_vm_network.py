@@ -1,0 +1,145 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bonds, VLANs, a lost carrier and a power cycle: on a kernel of its own, because containers share one without them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from lab_cluster import Cluster
+from lab_network import activation, change, kill, message_of, recap, snapshot, ssh_answers, started, state, wait_for
+
+NODE = "vm1"
+#: The address through which the controller comes.
+MANAGEMENT = "198.18.30.11/24"
+
+
+def bond(mode: str = "active-backup", **more: Any) -> dict[str, Any]:
+    return {
+        "name": "bond0",
+        "addresses": ["198.18.31.11/24"],
+        "bond": {"mode": mode, "ports": ["eth1", "eth2"], **more},
+    }
+
+
+@pytest.fixture
+def clean(machine: Cluster) -> Iterator[None]:
+    """The network as the playbook leaves it: the installer's eth0, and the collection's eth1."""
+    yield
+    machine.shell(
+        NODE,
+        "nmcli connection up eth0 >/dev/null; cd /etc/NetworkManager/system-connections; "
+        "for file in gpu-cluster-*; do [ $file = gpu-cluster-eth1.nmconnection ] || rm -f $file; done; "
+        "nmcli connection reload; for link in bond0.42 bond0 eth0.42; do ip link delete $link 2>/dev/null; done; true",
+    )
+    back = change(machine, {}, confirm_seconds=60)
+    assert back.code == 0, back.text
+
+
+@pytest.mark.parametrize(
+    ("interfaces", "words"),
+    [
+        (
+            [
+                {"name": "eth0", "addresses": [], "gateway": []},
+                {"name": "eth0.42", "addresses": [MANAGEMENT], "vlan": {"parent": "eth0", "id": 42}},
+            ],
+            ["VLAN 42 on eth0", "no fresh ssh connection"],
+        ),
+        (
+            [
+                {
+                    "name": "bond0",
+                    "addresses": [MANAGEMENT],
+                    "gateway": [],
+                    "bond": {"mode": "802.3ad", "ports": ["eth0"], "min_links": 1},
+                }
+            ],
+            ["802.3ad bond of eth0"],
+        ),
+        (
+            [
+                {
+                    "name": "bond0",
+                    "addresses": [MANAGEMENT],
+                    "gateway": [],
+                    "bond": {"mode": "active-backup", "ports": ["eth0", "eth2"], "primary": "eth2"},
+                }
+            ],
+            ["active-backup bond of eth0 and eth2", "no fresh ssh connection"],
+        ),
+    ],
+    ids=[
+        "VLAN that nobody else has",
+        "LACP bond whose switch speaks no LACP",
+        "bond whose active port leads elsewhere",
+    ],
+)
+def test_a_bad_change_of_the_management_card_is_taken_back(
+    machine: Cluster, interfaces: list[dict[str, Any]], words: list[str]
+) -> None:
+    before = snapshot(machine, NODE)
+    ended = change(machine, {NODE: {"static_network_interfaces": interfaces}})
+    message = message_of(ended, NODE)
+    for word in [*words, "The old state is back"]:
+        assert word in message, message
+    assert ssh_answers(machine, NODE) and snapshot(machine, NODE) == before
+
+
+def test_a_bond_without_a_carrier_is_taken_back(machine: Cluster) -> None:
+    before = snapshot(machine, NODE)
+    try:
+        machine.lab("cable", "eth1", "pull")
+        machine.lab("cable", "eth2", "pull")
+        ended = change(machine, {NODE: {"static_network_interfaces": [bond()]}})
+    finally:
+        machine.lab("cable", "eth1", "plug")
+        machine.lab("cable", "eth2", "plug")
+    message = message_of(ended, NODE)
+    assert "bond0" in message and "The old state is" in message, message
+    wait_for(lambda: snapshot(machine, NODE) == before, 20, "the old state, with the cables back in place")
+
+
+def test_a_bond_with_a_vlan_works_and_is_left_alone_by_the_second_run(machine: Cluster, clean: None) -> None:
+    wanted = [bond(), {"name": "bond0.42", "addresses": ["198.18.42.11/24"], "vlan": {"parent": "bond0", "id": 42}}]
+    # The machine is emulated: three logins take it longer than the tests of bad changes want to wait.
+    ended = change(machine, {NODE: {"static_network_interfaces": wanted}}, confirm_seconds=60)
+    assert ended.code == 0 and recap(ended, NODE)["changed"] == 1, ended.text
+    status = machine.shell(NODE, "cat /proc/net/bonding/bond0; ip -d -o link show dev bond0.42")
+    assert "Slave Interface: eth1" in status and "Slave Interface: eth2" in status and "id 42" in status, status
+    before = activation(machine, NODE)
+    again = change(machine, {NODE: {"static_network_interfaces": wanted}})
+    assert again.code == 0 and recap(again, NODE)["changed"] == 0, again.text
+    assert activation(machine, NODE) == before
+    # The other port takes over, and a run in that state finds nothing to do either.
+    active = machine.shell(NODE, "cat /sys/class/net/bond0/bonding/active_slave").strip()
+    try:
+        machine.lab("cable", active, "pull")
+        wait_for(
+            lambda: machine.shell(NODE, "cat /sys/class/net/bond0/bonding/active_slave").strip() not in ("", active),
+            10,
+            "the other port",
+        )
+        degraded = change(machine, {NODE: {"static_network_interfaces": wanted}})
+        assert degraded.code == 0 and recap(degraded, NODE)["changed"] == 0, degraded.text
+    finally:
+        machine.lab("cable", active, "plug")
+
+
+def test_a_power_cycle_before_the_confirmation_brings_the_old_state_back(machine: Cluster) -> None:
+    before = snapshot(machine, NODE)
+    process = started(
+        machine, {NODE: {"static_network_interfaces": [{"name": "eth1", "addresses": ["198.18.31.99/24"]}]}}
+    )
+    try:
+        wait_for(lambda: state(machine, NODE) in ("armed", "applying", "applied"), 60, "the checkpoint")
+    finally:
+        kill(process)
+    wait_for(lambda: state(machine, NODE) == "applied", 20, "the change")
+    assert "198.18.31.99/24" in machine.shell(NODE, "ip -o address show dev eth1")
+    machine.lab("reset")
+    wait_for(lambda: snapshot(machine, NODE) == before, 60, "the old state after the power cycle")
+    assert ssh_answers(machine, NODE)

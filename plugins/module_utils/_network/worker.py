@@ -1,0 +1,607 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The program that changes a node's network and takes the change back unless it is confirmed.
+
+It runs detached from ssh as a systemd unit, with the standard library only. It is handed a folder with ``job.json``
+(the format is in the docstring of ``change.py``), writes ``state.json`` there, and waits for the file ``confirm`` or
+``abort``. Until it is confirmed, nothing below /etc is touched: the profiles lie in /run, so a power cycle undoes them.
+Two things bring the old state back: this program at its deadline, and NetworkManager's own checkpoint a little later,
+should this program be killed.
+"""
+
+from __future__ import annotations
+
+import errno
+import glob
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any
+
+PERSISTENT = "/etc/NetworkManager/system-connections"
+RUNTIME = "/run/NetworkManager/system-connections"
+ASIDE = "/var/lib/gpu-cluster/static_network"
+BUS = ("org.freedesktop.NetworkManager", "/org/freedesktop/NetworkManager", "org.freedesktop.NetworkManager")
+#: On rollback delete new profiles (2) and disconnect new devices (4): NMCheckpointCreateFlags of its D-Bus API.
+CHECKPOINT_FLAGS = 6
+#: NetworkManager's own rollback comes this much later than ours, in seconds: ours says what happened.
+CHECKPOINT_MARGIN_SECONDS = 10
+COMMAND_SECONDS = 20
+ACTIVATION_SECONDS = 20
+SETTLE_SECONDS = 8
+RESTORE_SECONDS = 15
+#: The answer of the module that started this program must be on its way before a link goes down.
+HANDOVER_SECONDS = 0.5
+#: RFC 5227 sends three probes and waits 1 to 2 s for an answer; hosts on one network answer within milliseconds.
+ARP_PROBES = 3
+ARP_PROBE_SECONDS = 0.3
+
+
+class ChangeError(Exception):
+    """The change cannot be kept; the text is the reason, as a part of a sentence."""
+
+
+class NotConfirmed(ChangeError):
+    """Nothing is wrong on this node, but the controller did not come back, or gave up."""
+
+
+def write_json(path: str, value: Any) -> None:
+    """Write a file so that a reader sees the old or the new content."""
+    temporary = path + ".tmp"
+    with open(temporary, "w", encoding="utf-8") as stream:
+        json.dump(value, stream)
+    os.replace(temporary, path)
+
+
+def read_text(path: str) -> str | None:
+    """The text of a file, or None when there is none."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as stream:
+            return stream.read()
+    except FileNotFoundError:
+        return None
+
+
+def write_whole(path: str, text: str, mode: int) -> None:
+    """Write beside the file, sync, rename: nobody ever reads a part, and a full disk leaves the old file."""
+    folder = os.path.dirname(path)
+    os.makedirs(folder, mode=0o755, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=".gpu-cluster-", dir=folder)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(temporary, mode)
+        os.replace(temporary, path)
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+
+
+def put_back(path: str, text: str | None, mode: int) -> None:
+    """Make a file what ``read_text`` found earlier."""
+    if read_text(path) == text:
+        return
+    if text is None:
+        os.unlink(path)
+    else:
+        write_whole(path, text, mode)
+
+
+def command(*argv: str, seconds: float = COMMAND_SECONDS) -> str:
+    """Run one command; its output. Raise ``ChangeError`` when it fails or does not end."""
+    try:
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=seconds,
+            check=False,
+            env={**os.environ, "LC_ALL": "C"},
+        )
+    except subprocess.TimeoutExpired:
+        raise ChangeError(f"'{' '.join(argv)}' did not end within {seconds:.0f} s") from None
+    except OSError as error:
+        raise ChangeError(f"'{argv[0]}' could not be started: {error.strerror}") from None
+    if done.returncode:
+        said = " ".join(f"{done.stdout} {done.stderr}".split())
+        raise ChangeError(f"'{' '.join(argv)}' failed: {said}")
+    return done.stdout
+
+
+def checkpoint_call(method: str, *arguments: str) -> str:
+    """Call NetworkManager over D-Bus; busctl is a part of systemd, so no bindings are needed."""
+    return command("busctl", "call", *BUS, method, *arguments).strip()
+
+
+def interfaces() -> dict[str, str]:
+    """MTU and addresses of every interface; IPv6 link-local addresses, which come and go, are left out."""
+    found = {}
+    for link in json.loads(command("ip", "-j", "address")):
+        held = sorted(
+            f"{entry['local']}/{entry['prefixlen']}"
+            for entry in link.get("addr_info", [])
+            if "local" in entry and entry.get("scope") != "link" and not entry.get("tentative")
+        )
+        found[link["ifname"]] = f"{' '.join(held) or 'no address'}, MTU {link['mtu']}"
+    return found
+
+
+def default_routes() -> list[str]:
+    """Gateway and device of the default routes of both families."""
+    found = []
+    for family in ("-4", "-6"):
+        for entry in json.loads(command("ip", "-j", family, "route", "show", "default") or "[]"):
+            found.append(f"{entry.get('gateway', '')} {entry.get('dev', '')}")
+    return sorted(found)
+
+
+def keyfile_digests() -> dict[str, str]:
+    """The sha256 of every persistent profile."""
+    found = {}
+    for path in sorted(glob.glob(os.path.join(PERSISTENT, "*.nmconnection"))):
+        with open(path, "rb") as stream:
+            found[path] = hashlib.sha256(stream.read()).hexdigest()
+    return found
+
+
+def active_profiles() -> dict[str, str]:
+    """The uuid of the active profile by interface."""
+    out = command("nmcli", "-t", "-f", "UUID,DEVICE", "connection", "show", "--active")
+    pairs = (line.partition(":") for line in out.splitlines())
+    return {device: uuid for uuid, colon, device in pairs if device}
+
+
+def sysctl_path(key: str) -> str:
+    """``key`` is written with slashes, because names of interfaces may hold dots."""
+    return os.path.join("/proc/sys", key)
+
+
+def read_value(key: str) -> str | None:
+    text = read_text(sysctl_path(key))
+    return None if text is None else text.strip()
+
+
+def write_value(key: str, value: str) -> None:
+    try:
+        with open(sysctl_path(key), "w", encoding="ascii") as stream:
+            stream.write(value)
+    except OSError as error:
+        raise ChangeError(f"the kernel refused {key} = {value}: {error.strerror}") from None
+
+
+def own_macs() -> set[str]:
+    """The hardware addresses of this node."""
+    found = set()
+    for path in glob.glob("/sys/class/net/*/address"):
+        found.add((read_text(path) or "").strip())
+    return found
+
+
+def conflict_in(frame: bytes, address: str, own: set[str]) -> str | None:
+    """The hardware address of another machine that holds ``address``, when this ARP frame says so (RFC 5227)."""
+    if len(frame) < 42 or frame[12:14] != b"\x08\x06" or frame[14:20] != b"\x00\x01\x08\x00\x06\x04":
+        return None
+    wanted = socket.inet_aton(address)
+    sender = ":".join(f"{byte:02x}" for byte in frame[22:28])
+    probes_for_it_too = frame[28:32] == b"\0\0\0\0" and frame[38:42] == wanted
+    if sender in own or not (frame[28:32] == wanted or probes_for_it_too):
+        return None
+    return sender
+
+
+def address_conflict(interface: str, address: str) -> str | None:
+    """Ask the network who has an IPv4 address; the hardware address of the other machine, or None."""
+    mac = (read_text(f"/sys/class/net/{interface}/address") or "").strip()
+    sender = bytes.fromhex(mac.replace(":", ""))
+    probe = b"\xff" * 6 + sender + b"\x08\x06" + b"\x00\x01\x08\x00\x06\x04\x00\x01"
+    probe += sender + b"\0" * 4 + b"\0" * 6 + socket.inet_aton(address)
+    own = own_macs()
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0806)) as wire:
+        wire.bind((interface, 0x0806))
+        for _count in range(ARP_PROBES):
+            wire.send(probe)
+            end = time.monotonic() + ARP_PROBE_SECONDS
+            while (left := end - time.monotonic()) > 0:
+                wire.settimeout(left)
+                try:
+                    found = conflict_in(wire.recv(2048), address, own)
+                except (socket.timeout, BlockingIOError):
+                    break
+                if found:
+                    return found
+    return None
+
+
+def echo(interface: str, target: str, size: int) -> str:
+    """What ping says to one unfragmented packet of ``size`` bytes, header included; empty when all was silent."""
+    header = 48 if ":" in target else 28
+    argv = ["ping", "-n", "-c", "2", "-i", "0.3", "-W", "1", "-M", "do", "-I", interface, "-s", str(size - header)]
+    done = subprocess.run(
+        [*argv, target],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=COMMAND_SECONDS,
+        check=False,
+        env={**os.environ, "LC_ALL": "C"},
+    )
+    said = f"{done.stdout} {done.stderr}"
+    # An explicit refusal is no hole: TCP hears it too, and sends smaller packets.
+    heard = done.returncode == 0 or re.search(r"frag needed|too big|message too long", said, re.IGNORECASE)
+    return " ".join(said.split()) if heard else ""
+
+
+def mtu_hole(interface: str, target: str, mtu: int) -> bool:
+    """Whether small packets are answered by ``target`` and packets of the full MTU silently vanish."""
+    return bool(echo(interface, target, 100)) and not echo(interface, target, mtu)
+
+
+class Worker:
+    """One change of one node, from the checkpoint to its end."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        with open(os.path.join(folder, "job.json"), encoding="utf-8") as stream:
+            self.job: dict[str, Any] = json.load(stream)
+        self.started = time.monotonic()
+        self.deadline: float = self.started + self.job["confirm_seconds"]
+        self.checkpoint = ""
+        self.before: dict[str, Any] = {}
+        #: IPv6 addresses that were seen while the kernel asked whether another machine has them.
+        self.tentative: set[str] = set()
+        self.state: dict[str, Any] = {
+            "run_id": self.job["run_id"],
+            "client": self.job["client"],
+            "started": time.strftime("%H:%M:%S"),
+            "pid": os.getpid(),
+        }
+
+    def say(self, state: str, **more: Any) -> None:
+        """Tell the modules where this change stands."""
+        self.state.update(
+            more, state=state, checkpoint=self.checkpoint, left=round(self.deadline - time.monotonic(), 1)
+        )
+        self.state["deadline"] = time.time() + self.deadline - time.monotonic()
+        write_json(os.path.join(self.folder, "state.json"), self.state)
+
+    def asked(self, what: str) -> bool:
+        """Whether a module left this word."""
+        return os.path.exists(os.path.join(self.folder, what))
+
+    def remaining(self, most: float) -> float:
+        """Seconds until the deadline, at most ``most`` and at least one."""
+        return max(1.0, min(most, self.deadline - time.monotonic()))
+
+    # --- from nothing to applied -------------------------------------------------------------------------------------
+
+    def arm(self) -> None:
+        """Remember what is there, and let NetworkManager do the same."""
+        self.before = {
+            "interfaces": interfaces(),
+            "routes": default_routes(),
+            "digests": keyfile_digests(),
+            "active": active_profiles(),
+            "profiles": {
+                entry["name"]: read_text(os.path.join(PERSISTENT, entry["name"])) for entry in self.job["profiles"]
+            },
+        }
+        sysctl = self.job["sysctl"]
+        if sysctl:
+            self.before["values"] = {key: read_value(key) for key in sysctl["values"]}
+            self.before["sysctl_text"] = read_text(sysctl["path"])
+        write_json(os.path.join(self.folder, "before.json"), self.before)
+        seconds = str(self.job["confirm_seconds"] + CHECKPOINT_MARGIN_SECONDS)
+        answer = checkpoint_call("CheckpointCreate", "aouu", "0", seconds, str(CHECKPOINT_FLAGS))
+        self.checkpoint = answer.split('"')[1]
+        self.say("armed")
+
+    def hand_over(self) -> None:
+        """Wait until the module that started this program has answered."""
+        end = time.monotonic() + 5
+        while os.path.exists(f"/proc/{self.job['starter']}") and time.monotonic() < end:
+            time.sleep(0.05)
+        time.sleep(HANDOVER_SECONDS)
+
+    def apply(self) -> None:
+        """Make the change in the running system only."""
+        probed = []
+        for entry in self.job["conflicts"]:
+            if self.can_send(entry["interface"]):
+                self.refuse_conflict(entry)
+                probed.append(entry)
+        self.say("applying")
+        files = [os.path.join(RUNTIME, entry["name"]) for entry in self.job["profiles"]]
+        for path, entry in zip(files, self.job["profiles"]):
+            write_whole(path, entry["text"], 0o600)
+        if files:
+            said = command("nmcli", "connection", "load", *files)
+            # It prints its refusal and still ends with 0.
+            if "Could not load" in said:
+                raise ChangeError(f"NetworkManager refused a profile: {' '.join(said.split())}")
+        for entry in self.job["activate"]:
+            self.activate(entry)
+        for key, value in (self.job["sysctl"] or {"values": {}})["values"].items():
+            write_value(key, value)
+        self.settle()
+        for entry in self.job["conflicts"]:
+            if entry not in probed:
+                self.refuse_conflict(entry)
+        for entry in self.probe_targets():
+            for target in entry["targets"]:
+                if mtu_hole(entry["interface"], target, entry["mtu"]):
+                    raise ChangeError(
+                        f"{entry['interface']}: {target} answers small packets, but packets of {entry['mtu']} bytes "
+                        f"vanish without a word: something on that path does not carry an MTU of {entry['mtu']}"
+                    )
+
+    def can_send(self, interface: str) -> bool:
+        return (read_text(f"/sys/class/net/{interface}/operstate") or "").strip() == "up"
+
+    def refuse_conflict(self, entry: dict[str, str]) -> None:
+        try:
+            other = address_conflict(entry["interface"], entry["address"])
+        except OSError as error:
+            raise ChangeError(f"{entry['interface']}: could not ask who has {entry['address']}: {error}") from None
+        if other:
+            raise ChangeError(
+                f"{entry['interface']}: another machine, with the hardware address {other}, has {entry['address']}"
+            )
+
+    def activate(self, entry: dict[str, str]) -> None:
+        seconds = int(self.remaining(ACTIVATION_SECONDS))
+        argv = (
+            "nmcli",
+            "--wait",
+            str(seconds),
+            "connection",
+            "up",
+            "uuid",
+            entry["uuid"],
+            "ifname",
+            entry["interface"],
+        )
+        try:
+            command(*argv, seconds=seconds + 5)
+        except ChangeError as error:
+            raise ChangeError(f"{entry['interface']}: the profile could not be activated: {error}") from None
+
+    def settle(self) -> None:
+        """Wait until every interface has what the job expects; name what is missing."""
+        end = time.monotonic() + self.remaining(SETTLE_SECONDS)
+        while True:
+            missing = self.missing()
+            if not missing:
+                return
+            if time.monotonic() > end:
+                raise ChangeError(f"after {SETTLE_SECONDS} s {'; '.join(missing)}")
+            time.sleep(0.2)
+
+    def missing(self) -> list[str]:
+        """What the running system still lacks."""
+        links = {link["ifname"]: link for link in json.loads(command("ip", "-j", "address"))}
+        found = []
+        for entry in self.job["expect"]:
+            name, link = entry["interface"], links.get(entry["interface"])
+            if link is None:
+                found.append(f"there is no interface {name}")
+                continue
+            held = {f"{one['local']}/{one['prefixlen']}": one for one in link.get("addr_info", []) if "local" in one}
+            for address in entry["addresses"]:
+                one = held.get(address)
+                if one and one.get("tentative"):
+                    # NetworkManager tries an address that another machine has again and again.
+                    self.tentative.add(address)
+                if address in self.tentative and (one is None or one.get("tentative")):
+                    found.append(f"{name}: another machine has {address} (it does not pass the kernel's detection)")
+                elif one is None:
+                    found.append(f"{name} does not have {address}")
+            if entry["mtu"] and link["mtu"] != entry["mtu"]:
+                found.append(f"{name} has an MTU of {link['mtu']} instead of {entry['mtu']}")
+            if "LOWER_UP" not in link["flags"] and "NO-CARRIER" in link["flags"]:
+                found.append(f"{name} has no carrier")
+        return found
+
+    def probe_targets(self) -> list[dict[str, Any]]:
+        """The job's targets, and the controller where the way to it uses the interface."""
+        way = ""
+        client = self.job["client"]
+        if client:
+            try:
+                way = json.loads(command("ip", "-j", "route", "get", client))[0].get("dev", "")
+            except (ChangeError, ValueError, IndexError):
+                way = ""
+        return [
+            dict(entry, targets=[*entry["targets"], *([client] if entry["interface"] == way else [])])
+            for entry in self.job["mtu_probes"]
+        ]
+
+    # --- from applied to kept ----------------------------------------------------------------------------------------
+
+    def keep(self) -> None:
+        """Write below /etc what runs already, then give up the way back."""
+        moved: list[tuple[str, str]] = []
+        try:
+            for entry in self.job["profiles"]:
+                write_whole(os.path.join(PERSISTENT, entry["name"]), entry["text"], 0o600)
+            for entry in self.job["profiles"]:
+                self.forget_runtime(entry["name"])
+            self.set_aside(moved)
+            sysctl = self.job["sysctl"]
+            if sysctl:
+                if sysctl["text"]:
+                    write_whole(sysctl["path"], sysctl["text"], 0o644)
+                else:
+                    put_back(sysctl["path"], None, 0o644)
+            command("nmcli", "connection", "reload")
+            self.still_active()
+        except (ChangeError, OSError) as error:
+            for source, target in moved:
+                shutil.move(target, source)
+            for name, text in self.before["profiles"].items():
+                put_back(os.path.join(PERSISTENT, name), text, 0o600)
+            if self.job["sysctl"]:
+                put_back(self.job["sysctl"]["path"], self.before["sysctl_text"], 0o644)
+            reason = error if isinstance(error, ChangeError) else f"{error.filename or 'a file'}: {error.strerror}"
+            full = " (the disk is full)" if getattr(error, "errno", 0) == errno.ENOSPC else ""
+            raise ChangeError(f"the confirmed change could not be made permanent: {reason}{full}") from None
+        try:
+            checkpoint_call("CheckpointDestroy", "o", self.checkpoint)
+            note = ""
+        except ChangeError as error:
+            note = f"the checkpoint was gone already ({error})"
+        self.checkpoint = ""
+        self.say("confirmed", note=note, set_aside=[target for source, target in moved])
+
+    def forget_runtime(self, name: str) -> None:
+        """Remove a profile from /run, where it shadows the one below /etc."""
+        path = os.path.join(RUNTIME, name)
+        if os.path.exists(path):
+            os.unlink(path)
+
+    def set_aside(self, moved: list[tuple[str, str]]) -> None:
+        """Move the files that the new profiles replace out of NetworkManager's sight, and note where they went."""
+        if not self.job["set_aside"]:
+            return
+        folder = os.path.join(ASIDE, self.job["run_id"])
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        for source in self.job["set_aside"]:
+            target = os.path.join(folder, os.path.basename(source))
+            shutil.copy2(source, target)
+            os.unlink(source)
+            moved.append((source, target))
+
+    def still_active(self) -> None:
+        """The reload must not have taken away what was just confirmed."""
+        active = active_profiles()
+        for entry in self.job["activate"]:
+            if active.get(entry["interface"]) != entry["uuid"]:
+                raise ChangeError(f"{entry['interface']} lost its profile when NetworkManager read the files again")
+
+    # --- back ---------------------------------------------------------------------------------------------------------
+
+    def undo(self, reason: str) -> None:
+        """Bring the old state back, look whether it is back, and say so."""
+        self.say("undoing", reason=reason)
+        notes = []
+        try:
+            checkpoint_call("CheckpointRollback", "o", self.checkpoint)
+        except ChangeError as error:
+            notes.append(f"NetworkManager's checkpoint was of no use ({error})")
+        for entry in self.job["profiles"]:
+            self.forget_runtime(entry["name"])
+        for key, value in self.before.get("values", {}).items():
+            if value is not None and read_value(key) != value:
+                try:
+                    write_value(key, value)
+                except ChangeError as error:
+                    notes.append(str(error))
+        try:
+            command("nmcli", "connection", "reload")
+        except ChangeError as error:
+            notes.append(str(error))
+        differences = self.wait_until_restored(notes)
+        self.checkpoint = ""
+        self.say("undone", restored=not differences, differences=differences, notes=notes)
+
+    def wait_until_restored(self, notes: list[str]) -> list[str]:
+        """What is still not as before; when NetworkManager did not bring it back, activate the old profiles by hand."""
+        end = time.monotonic() + RESTORE_SECONDS
+        by_hand = False
+        while True:
+            try:
+                differences = self.differences()
+            except ChangeError as error:
+                differences = [str(error)]
+            if not differences or time.monotonic() > end:
+                return differences
+            if not by_hand and time.monotonic() > end - RESTORE_SECONDS / 2:
+                by_hand = True
+                for interface, uuid in self.before["active"].items():
+                    try:
+                        if active_profiles().get(interface) != uuid or f"{interface} has" in " ".join(differences):
+                            command("nmcli", "--wait", "5", "connection", "up", "uuid", uuid, "ifname", interface)
+                    except ChangeError as error:
+                        notes.append(str(error))
+            time.sleep(0.3)
+
+    def differences(self) -> list[str]:
+        """How the node differs from what it was before the change."""
+        found = []
+        now = interfaces()
+        for name, held in self.before["interfaces"].items():
+            if now.get(name) != held:
+                found.append(f"{name} has {now.get(name, 'vanished')}, before {held}")
+        routes = default_routes()
+        if routes != self.before["routes"]:
+            found.append(f"the default routes are {routes}, before {self.before['routes']}")
+        digests = keyfile_digests()
+        found.extend(
+            f"{path} is not what it was"
+            for path in sorted(set(digests) | set(self.before["digests"]))
+            if digests.get(path) != self.before["digests"].get(path)
+        )
+        return found
+
+    # --- all of it ----------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """From the checkpoint to the end. ``state.json`` tells the rest."""
+        try:
+            self.arm()
+        except (ChangeError, OSError, ValueError, KeyError, IndexError) as error:
+            self.say("failed", reason=f"nothing was changed: no checkpoint could be made: {error}", restored=True)
+            return
+        try:
+            self.hand_over()
+            self.apply()
+            self.say("applied", applied_at=time.monotonic())
+            while not self.asked("confirm"):
+                if self.asked("abort"):
+                    raise NotConfirmed("the controller gave the change up")
+                if time.monotonic() > self.deadline:
+                    raise NotConfirmed(f"nobody confirmed the change within {self.job['confirm_seconds']} s")
+                time.sleep(0.1)
+            self.keep()
+        except BaseException as error:  # pylint: disable=broad-except  # whatever it is, the old state comes back first
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            broke = f"the program that makes the change broke: {type(error).__name__}: {error}"
+            self.state["own_reason"] = not isinstance(error, NotConfirmed)
+            self.undo(str(error) if isinstance(error, ChangeError) else broke)
+
+
+def undo_for_a_dead_one(folder: str) -> None:
+    """Do what a program that was killed cannot do any more, with what it left in its folder."""
+    dead = Worker(folder)
+    dead.state = json.loads(read_text(os.path.join(folder, "state.json")) or "{}")
+    dead.checkpoint = dead.state.get("checkpoint", "")
+    dead.before = json.loads(read_text(os.path.join(folder, "before.json")) or "{}")
+    dead.state["own_reason"] = True
+    dead.undo("the program that makes the change was killed")
+
+
+def stop(_number: int, _frame: Any) -> None:
+    """systemd ends this unit: undo, do not just vanish."""
+    raise ChangeError("the program that makes the change was told to stop")
+
+
+def main() -> None:
+    signal.signal(signal.SIGTERM, stop)
+    Worker(sys.argv[1]).run()
+
+
+if __name__ == "__main__":
+    main()

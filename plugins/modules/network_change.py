@@ -1,0 +1,139 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module network_change: look at, confirm or give up a change of the network that waits on the node."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: network_change
+short_description: Look at, confirm or give up a change of the network that waits on the node
+version_added: 0.1.0
+author:
+  - baremetal.gpu_cluster contributors (@baremetal)
+description:
+  - The second half of M(baremetal.gpu_cluster.network_profiles), which calls it by itself over fresh connections. By
+    hand it tells where a change stands, or takes one back before its time is over.
+  - Every answer carries 64 KiB of random data, and every call does, so that a connection that only passes small packets
+    does not count as one.
+options:
+  run_id:
+    description: The change, as RV(baremetal.gpu_cluster.network_profiles#module:run_id) named it.
+    type: str
+    required: true
+  step:
+    description: V(look) only tells, V(confirm) makes the change permanent, V(abort) takes it back at once.
+    type: str
+    choices: [look, confirm, abort]
+    default: look
+  payload:
+    description: Data that the connection has to carry; its digest comes back.
+    type: str
+    default: ""
+extends_documentation_fragment:
+  - ansible.builtin.action_common_attributes
+attributes:
+  check_mode:
+    support: none
+  diff_mode:
+    support: none
+  platform:
+    platforms: posix
+seealso:
+  - module: baremetal.gpu_cluster.network_profiles
+"""
+
+EXAMPLES = r"""
+- name: Take back a change at once instead of waiting for its time to be over
+  baremetal.gpu_cluster.network_change:
+    run_id: 20261121t052204z-k3x9ab
+    step: abort
+"""
+
+RETURN = r"""
+state:
+  description:
+    - V(armed) and V(applying) before, V(applied) while the change is in force and waits, then V(confirmed), V(undone),
+      or V(failed) when it never began. V(unknown) when the node knows of no such change.
+  returned: always
+  type: str
+  sample: confirmed
+reason:
+  description: Why the change was taken back or never began.
+  returned: when RV(state) is V(undone) or V(failed)
+  type: str
+restored:
+  description: Whether addresses, default routes and profile files are as they were before the change.
+  returned: when RV(state) is V(undone)
+  type: bool
+differences:
+  description: What is not as it was, one sentence each.
+  returned: when RV(state) is V(undone)
+  type: list
+  elements: str
+left:
+  description: Seconds until the node takes the change back by itself.
+  returned: when RV(state) is not V(unknown)
+  type: float
+applied_for:
+  description: How long the change has been in force, in seconds.
+  returned: when it ever was
+  type: float
+digest:
+  description: The sha256 of O(payload).
+  returned: always
+  type: str
+payload:
+  description: 64 KiB of random data in base64.
+  returned: always
+  type: str
+payload_digest:
+  description: The sha256 of RV(payload).
+  returned: always
+  type: str
+"""
+
+import base64
+import hashlib
+import os
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import change
+
+PAYLOAD_BYTES = 65536
+
+
+def main() -> None:
+    """Do the step, answer with the state."""
+    module = AnsibleModule(
+        argument_spec={
+            "run_id": {"type": "str", "required": True},
+            "step": {"type": "str", "choices": ["look", "confirm", "abort"], "default": "look"},
+            "payload": {"type": "str", "default": ""},
+        },
+    )
+    run_id, step = module.params["run_id"], module.params["step"]
+    try:
+        if step != "look":
+            change.leave_word(run_id, step)
+        state = change.wait_for_end(module.run_command, run_id, 0 if step == "look" else change.CONFIRM_SECONDS)
+        if state["state"] in change.FINAL:
+            change.mark_seen(run_id)
+    except change.ChangeError as error:
+        module.fail_json(msg=str(error))
+    payload = base64.b64encode(os.urandom(PAYLOAD_BYTES)).decode("ascii")
+    module.exit_json(
+        **{
+            **state,
+            "changed": step != "look",
+            "digest": hashlib.sha256(module.params["payload"].encode()).hexdigest(),
+            "payload": payload,
+            "payload_digest": hashlib.sha256(payload.encode()).hexdigest(),
+        }
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The program on the node, as far as it needs no network: files, frames, answers. The rest is tested on real nodes."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import worker
+
+OWN = "02:00:00:00:00:01"
+OTHER = "02:00:00:00:00:02"
+
+
+def arp(operation: int, sender_mac: str, sender: str, target: str) -> bytes:
+    """An Ethernet frame with an ARP packet for IPv4 (RFC 826)."""
+    mac = bytes.fromhex(sender_mac.replace(":", ""))
+    frame = b"\xff" * 6 + mac + b"\x08\x06" + b"\x00\x01\x08\x00\x06\x04" + operation.to_bytes(2, "big")
+    return frame + mac + socket.inet_aton(sender) + b"\0" * 6 + socket.inet_aton(target)
+
+
+@pytest.mark.parametrize(
+    ("frame", "found"),
+    [
+        (arp(2, OTHER, "192.0.2.1", "0.0.0.0"), OTHER),
+        (arp(1, OTHER, "192.0.2.1", "192.0.2.9"), OTHER),
+        (arp(1, OTHER, "0.0.0.0", "192.0.2.1"), OTHER),
+        (arp(2, OWN, "192.0.2.1", "0.0.0.0"), None),
+        (arp(2, OTHER, "192.0.2.2", "0.0.0.0"), None),
+        (arp(1, OTHER, "192.0.2.9", "192.0.2.1"), None),
+        (arp(2, OTHER, "192.0.2.1", "0.0.0.0")[:41], None),
+        (b"\0" * 60, None),
+    ],
+    ids=[
+        "reply",
+        "its own request",
+        "probes for it too",
+        "own card",
+        "another address",
+        "asks for it",
+        "cut",
+        "no ARP",
+    ],
+)
+def test_who_holds_an_address(frame: bytes, found: str | None) -> None:
+    assert worker.conflict_in(frame, "192.0.2.1", {OWN}) == found
+
+
+def ping(monkeypatch: pytest.MonkeyPatch, code: int, text: str) -> None:
+    def fake(argv: list[str], **options: Any) -> Any:
+        return subprocess.CompletedProcess(argv, code, text, "")
+
+    monkeypatch.setattr(worker.subprocess, "run", fake)
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "heard"),
+    [
+        (0, "1472 bytes from 192.0.2.1: icmp_seq=1 ttl=64 time=0.03 ms", True),
+        (1, "2 packets transmitted, 0 received, 100% packet loss", False),
+        (1, "From 192.0.2.9 icmp_seq=1 Frag needed and DF set (mtu = 1500)", True),
+        (1, "ping: local error: message too long, mtu=1500", True),
+        (1, "From 2001:db8::1 icmp_seq=1 Packet too big: mtu=1400", True),
+    ],
+)
+def test_silence_is_a_hole_and_a_refusal_is_not(
+    monkeypatch: pytest.MonkeyPatch, code: int, text: str, heard: bool
+) -> None:
+    ping(monkeypatch, code, text)
+    assert bool(worker.echo("eth0", "192.0.2.1", 1500)) is heard
+
+
+def test_the_size_of_a_probe_includes_the_headers(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+
+    def fake(argv: list[str], **options: Any) -> Any:
+        sizes.append(argv[argv.index("-s") + 1])
+        return subprocess.CompletedProcess(argv, 0, "", "")
+
+    monkeypatch.setattr(worker.subprocess, "run", fake)
+    worker.echo("eth0", "192.0.2.1", 9000)
+    worker.echo("eth0", "2001:db8::1", 9000)
+    assert sizes == ["8972", "8952"]
+
+
+def test_a_host_that_answers_nothing_tells_nothing_about_the_mtu(monkeypatch: pytest.MonkeyPatch) -> None:
+    ping(monkeypatch, 1, "100% packet loss")
+    assert worker.mtu_hole("eth0", "192.0.2.1", 9000) is False
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "profile"
+    worker.write_whole(str(path), "old", 0o600)
+    assert path.stat().st_mode & 0o777 == 0o600
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(worker.os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        worker.write_whole(str(path), "new", 0o600)
+    assert path.read_text() == "old" and os.listdir(tmp_path) == ["profile"]
+
+
+def test_putting_back(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    worker.put_back(str(path), None, 0o600)
+    worker.put_back(str(path), "text", 0o600)
+    assert path.read_text() == "text"
+    worker.put_back(str(path), None, 0o600)
+    assert not path.exists()
+    assert worker.read_text(str(path)) is None
+
+
+def test_a_command_that_fails_says_what_it_was(tmp_path: Path) -> None:
+    with pytest.raises(worker.ChangeError, match=r"'sh -c echo why >&2; exit 3' failed: why"):
+        worker.command("sh", "-c", "echo why >&2; exit 3")
+    with pytest.raises(worker.ChangeError, match="did not end within 0 s"):
+        worker.command("sleep", "5", seconds=0.1)
+    with pytest.raises(worker.ChangeError, match="could not be started: No such file"):
+        worker.command(str(tmp_path / "nothing"))
