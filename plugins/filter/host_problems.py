@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_preflight import collected_problems
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_preflight import (
+    collected_notes,
+    collected_problems,
+)
 
 DOCUMENTATION = r"""
 name: host_problems
@@ -19,7 +22,7 @@ author:
 description:
   - Collects the registered results of M(baremetal.gpu_cluster.host_preflight) of several hosts into one list.
   - A host that could not be reached, or on which the module failed, is a problem with its name, not a gap.
-positional: _input, hosts, variable
+positional: _input, hosts, variable, kind
 options:
   _input:
     description: C(hostvars).
@@ -34,6 +37,11 @@ options:
     description: The name under which the results were registered.
     type: str
     required: true
+  kind:
+    description: V(problems), or V(notes) for what the hosts reported and what stops nobody.
+    type: str
+    choices: [problems, notes]
+    default: problems
 seealso:
   - plugin: baremetal.gpu_cluster.problem_table
     plugin_type: filter
@@ -61,10 +69,13 @@ _value:
 """
 
 
-def host_problems(hostvars: Mapping[str, Any], hosts: Sequence[str], variable: str) -> list[dict[str, str]]:
-    """Return the problems as dictionaries."""
+def host_problems(
+    hostvars: Mapping[str, Any], hosts: Sequence[str], variable: str, kind: str = "problems"
+) -> list[dict[str, str]]:
+    """Return the problems, or the notes, as dictionaries."""
     results = [(str(host), hostvars[host].get(variable)) for host in hosts]
-    return [problem.as_dict() for problem in collected_problems(results)]
+    collect = {"problems": collected_problems, "notes": collected_notes}[kind]
+    return [problem.as_dict() for problem in collect(results)]
 
 
 class FilterModule:

@@ -24,11 +24,15 @@ author:
 description:
   - Checks what the inventory and the command line provide, before any connection to a host, and returns all problems.
   - "Members: an empty group, a cluster of one, missing or malformed fabric addresses and interfaces, network and
-    broadcast addresses, addresses that two members share, members in different subnets, and addresses reserved for
-    documentation (a sample that nobody filled in)."
+    broadcast addresses, addresses that two members share in whatever role, members in different subnets, and addresses
+    reserved for documentation (a sample that nobody filled in)."
+  - "The hosts' own lists of interfaces: everything that can be wrong without the node, such as a gateway outside of the
+    subnet or an unknown key (with the nearest name), and lists that contradict the fabric address of their host."
   - "The port plan: everything that P(baremetal.gpu_cluster.port_plan#filter) refuses, and members whose plans differ."
   - "Variables of all roles of the collection: types, choices and unknown keys by the roles' own argument specs, and
     variables that start with the name of a role but that it does not have (typing errors, with the nearest name)."
+  - "Versions that cannot go together: PyTorch with an interpreter that is too old for it, or with a CUDA build that it
+    does not have. What is not known is not refused."
   - An expression that cannot be evaluated is a problem, not a failure.
 positional: _input, hosts, group
 options:
@@ -63,6 +67,8 @@ _value:
     - One dictionary for each problem with C(host) (C(inventory) when it belongs to no single host), C(variable),
       C(value) (short, for printing), C(rule) (what was expected) and C(fix) (what to do next).
       Empty when the inventory is fine.
+    - C(prevents_looking) is true when the hosts cannot be looked at before this problem is solved, such as an address
+      for ssh that two members share.
   type: list
   elements: dict
 """
@@ -82,7 +88,7 @@ def role_specs(roles: Path) -> dict[str, dict[str, Any]]:
     return specs
 
 
-def inventory_problems(hostvars: Mapping[str, Any], hosts: Sequence[str], group: str) -> list[dict[str, str]]:
+def inventory_problems(hostvars: Mapping[str, Any], hosts: Sequence[str], group: str) -> list[dict[str, Any]]:
     """Return the problems as dictionaries."""
     specs = role_specs(Path(__file__).resolve().parent.parent.parent / "roles")
     prefixes = checks.wanted_prefixes(specs)
@@ -92,7 +98,10 @@ def inventory_problems(hostvars: Mapping[str, Any], hosts: Sequence[str], group:
 
     names = [str(host) for host in hosts]
     variables = {name: read_variables(hostvars, name, wanted) for name in names}
-    return [problem.as_dict() for problem in checks.inventory_problems(variables, names, str(group), specs)]
+    return [
+        {**problem.as_dict(), "prevents_looking": checks.prevents_looking(problem, variables)}
+        for problem in checks.inventory_problems(variables, names, str(group), specs)
+    ]
 
 
 class FilterModule:

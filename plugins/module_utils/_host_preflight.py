@@ -5,15 +5,23 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
 
 SUPPORTED_MAJORS = (9, 10)
 MINIMUM_PYTHON = (3, 9)
 GIB = 1024**3
+FABRIC_INTERFACE = "gpu_cluster_fabric_interface"
+INTERFACES = "static_network_interfaces"
+#: What a node does that runs an older kernel than it has: print it, or take it for a problem.
+REPORT, REFUSE = "report", "refuse"
+PACKAGES = {"firewall-cmd": "firewalld", "ip": "iproute", "nmcli": "NetworkManager"}
 
 ERR_SYSTEM = "expected CentOS Stream, RHEL or their kin, version {}".format(
     " or ".join(str(major) for major in SUPPORTED_MAJORS)
@@ -22,34 +30,261 @@ ERR_PYTHON = f"expected Python {MINIMUM_PYTHON[0]}.{MINIMUM_PYTHON[1]} or newer 
 ERR_ROOT = "expected to run as root, found user id %d"
 ERR_SYSTEMD = "expected systemd as the first process, found %s"
 ERR_MISSING_TOOL = "expected the command %s on the node, found none"
+ERR_NETWORK_MANAGER = "expected the service to run, found it %s"
 ERR_NO_INTERFACE = "the node has no such interface; it has: %s"
+ERR_NO_MAC = "no card of the node has this hardware address; it has: %s"
+ERR_OTHER_NAME = "belongs to %s, not to %s"
+ERR_NO_LINK = "%s has no link: it is up, but there is no carrier"
+ERR_MTU = "the driver of %s takes an MTU of %s"
 ERR_DISK = "expected at least %d GiB free below %s, found %.1f GiB"
+ERR_CLOCK = "expected the node's clock at most %d s off the controller's, found it at least %.1f s %s"
+ERR_OLD_KERNEL = "%s is installed and newer than the running kernel"
+ERR_BECOME = "cannot become root: %s"
+ERR_INTERPRETER = "cannot run Ansible's modules: %s"
+ERR_SILENT = "could not look at the node: %s"
+
+FIX_LINK = "check cable, transceiver and switch port; `ip -br link` on the node must say LOWER_UP"
 
 _OS_RELEASE_LINE = re.compile(r"^([A-Z_]+)=(.*)$")
+#: Kinds of interfaces that borrow the hardware address of a card.
+_BORROWERS = ("bond", "bridge", "ipvlan", "macvlan", "macvtap", "team", "vlan")
+_BECOME = re.compile(r"(?:Missing|Incorrect) \w+ password|privilege escalation|\bsudo(?:ers)?\b")
+_INTERPRETER = re.compile(r"requires a minimum of Python|python[0-9.]*: (?:No such file|not found|Permission denied)")
+_SEGMENT = re.compile(r"[0-9]+|[A-Za-z]+|~|\^")
+
+
+@dataclass(frozen=True)
+class Link:
+    """A network interface of the node. ``mac`` is in lower case and the card's own; MTU in bytes, 0 is no limit."""
+
+    name: str
+    mac: str = ""
+    is_up: bool = True
+    has_carrier: bool = True
+    min_mtu: int = 0
+    max_mtu: int = 0
+    kind: str = ""
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What the inventory asks of the node."""
+    """What the inventory asks of the node. ``interfaces`` is the host's own list, taken as it is."""
 
     fabric_interface: str
     install_path: str
     min_free_gib: int
+    interfaces: tuple[Mapping[str, Any], ...] = ()
+    stale_kernel: str = REPORT
 
 
 @dataclass(frozen=True)
 class Observed:
-    """What the node is."""
+    """What the node is. ``links`` is None, and ``network_manager`` empty, where there was no way to ask."""
 
     os_release: str
     python: tuple[int, ...]
     user_id: int
     first_process: str
     commands: dict[str, bool]
-    interfaces: tuple[str, ...]
+    network_manager: str
+    links: tuple[Link, ...] | None
+    running_kernel: str
+    installed_kernels: tuple[str, ...]
     install_path_exists: bool
     free_path: str
     free_bytes: int
+
+
+# --- the network cards ----------------------------------------------------------------------------------------------
+
+
+def parse_links(text: str) -> tuple[Link, ...]:
+    """The output of ``ip -d -j link show``; raises ValueError when it is something else."""
+    links = []
+    for entry in json.loads(text or "[]"):
+        flags = entry.get("flags", [])
+        links.append(
+            Link(
+                name=str(entry["ifname"]),
+                # A port of a bond shows the bond's address, and its own one beside it.
+                mac=str(entry.get("permaddr") or entry.get("address") or "").lower(),
+                is_up="UP" in flags,
+                has_carrier="LOWER_UP" in flags,
+                min_mtu=int(entry.get("min_mtu") or 0),
+                max_mtu=int(entry.get("max_mtu") or 0),
+                kind=str((entry.get("linkinfo") or {}).get("info_kind") or ""),
+            )
+        )
+    return tuple(sorted(links, key=lambda link: link.name))
+
+
+def _by_name(name: str, variable: str, links: Sequence[Link], problems: list[Problem]) -> Link | None:
+    for link in links:
+        if link.name == name:
+            return link
+    rule = ERR_NO_INTERFACE % (", ".join(link.name for link in links) or "none")
+    fix = "set it to one of these for this host, or check the card and its driver"
+    problems.append(Problem(variable, shown(name), rule, fix))
+    return None
+
+
+def _by_mac(mac: str, variable: str, links: Sequence[Link], problems: list[Problem]) -> Link | None:
+    wanted = mac.lower().replace("-", ":")
+    cards = [link for link in links if link.kind not in _BORROWERS and link.mac and link.name != "lo"]
+    found = [link for link in cards if link.mac == wanted]
+    if not found:
+        rule = ERR_NO_MAC % (", ".join(f"{link.name} {link.mac}" for link in cards) or "none")
+        fix = "write the address of one of these for this host, or check the card and its driver"
+        problems.append(Problem(variable, shown(mac), rule, fix))
+    # Several cards with one address are a question for the planner of the change, which knows more.
+    return found[0] if len(found) == 1 else None
+
+
+def _card(text: Any, variable: str, links: Sequence[Link], problems: list[Problem]) -> Link | None:
+    """A card that is spelled by its name or by its hardware address, as ports of a bond are."""
+    is_mac = re.match(r"^[0-9A-Fa-f]{2}([:-][0-9A-Fa-f]{2}){5}$", str(text))
+    return (_by_mac if is_mac else _by_name)(str(text), variable, links, problems)
+
+
+def _named(entry: Mapping[str, Any], path: str, links: Sequence[Link], problems: list[Problem]) -> Link | None:
+    """The card of an entry with a name, a hardware address, or both."""
+    name, mac = entry.get("name"), entry.get("mac")
+    by_mac = _by_mac(str(mac), f"{path}.mac", links, problems) if mac else None
+    by_name = _by_name(str(name), f"{path}.name", links, problems) if name else None
+    if by_mac and by_name and by_mac != by_name:
+        rule = ERR_OTHER_NAME % (by_mac.name, by_name.name)
+        problems.append(Problem(f"{path}.mac", shown(mac), rule, "correct one of the two, or leave the name out"))
+        return None
+    return by_mac or by_name
+
+
+def _mtu_problem(mtu: Any, variable: str, link: Link) -> Problem | None:
+    if not str(mtu).isdigit() or (link.min_mtu <= int(mtu) and (not link.max_mtu or int(mtu) <= link.max_mtu)):
+        return None
+    limits = f"{link.min_mtu} to {link.max_mtu} bytes" if link.max_mtu else f"at least {link.min_mtu} bytes"
+    return Problem(variable, str(mtu), ERR_MTU % (link.name, limits), "choose an MTU in this range")
+
+
+def _entry_problems(path: str, entry: Mapping[str, Any], declared: set[str], links: Sequence[Link]) -> list[Problem]:
+    """One declared interface: that its cards exist, have a link, and take its MTU.
+
+    A VLAN or a bond need not exist yet; what it stands on must. A bond has a link when one of its ports has.
+    """
+    problems: list[Problem] = []
+    vlan, bond = entry.get("vlan"), entry.get("bond")
+    cards: list[Link | None]
+    if isinstance(bond, Mapping):
+        ports = bond.get("ports")
+        ports = ports.split(",") if isinstance(ports, str) else ports or []
+        where = f"{path}.bond.ports"
+        cards = [_card(port, f"{where}[{number}]", links, problems) for number, port in enumerate(ports)]
+    elif isinstance(vlan, Mapping):
+        where = f"{path}.vlan.parent"
+        parent = vlan.get("parent")
+        cards = [] if parent is None or str(parent) in declared else [_card(parent, where, links, problems)]
+    else:
+        where = f"{path}.name" if entry.get("name") else f"{path}.mac"
+        cards = [_named(entry, path, links, problems)]
+    present = [link for link in cards if link is not None]
+    dead = [link for link in present if link.is_up and not link.has_carrier]
+    if dead and len(dead) == len(cards):
+        names = ", ".join(link.name for link in dead)
+        problems.append(Problem(where, shown(names), ERR_NO_LINK % names, FIX_LINK))
+    for link in present:
+        refused = _mtu_problem(entry.get("mtu"), f"{path}.mtu", link)
+        if refused is not None:
+            problems.append(refused)
+    return problems
+
+
+def interface_problems(expected: Expected, links: Sequence[Link]) -> list[Problem]:
+    """Every declared interface; the fabric's card where the host's own list does not name it."""
+    declared = {str(entry["name"]) for entry in expected.interfaces if entry.get("name")}
+    problems: list[Problem] = []
+    for number, entry in enumerate(expected.interfaces):
+        problems.extend(_entry_problems(f"{INTERFACES}[{number}]", entry, declared, links))
+    by_mac = [_by_mac(str(entry["mac"]), "", links, []) for entry in expected.interfaces if entry.get("mac")]
+    covered = declared | {link.name for link in by_mac if link is not None}
+    if expected.fabric_interface and expected.fabric_interface not in covered:
+        link = _by_name(expected.fabric_interface, FABRIC_INTERFACE, links, problems)
+        if link is not None and link.is_up and not link.has_carrier:
+            problems.append(Problem(FABRIC_INTERFACE, shown(link.name), ERR_NO_LINK % link.name, FIX_LINK))
+    return problems
+
+
+# --- the kernel -----------------------------------------------------------------------------------------------------
+
+
+def _compare_part(left: str, right: str) -> int:
+    """A version or a release, as rpm compares them: segment by segment, numbers above letters, ``~`` below the end."""
+    ours, theirs = _SEGMENT.findall(left), _SEGMENT.findall(right)
+    for one, other in zip(ours, theirs):
+        if one == other:
+            continue
+        if "~" in (one, other):
+            return -1 if one == "~" else 1
+        if "^" in (one, other):
+            return -1 if one == "^" else 1
+        if one.isdigit() != other.isdigit():
+            return 1 if one.isdigit() else -1
+        if one.isdigit() and int(one) == int(other):
+            continue
+        higher = int(one) > int(other) if one.isdigit() else one > other
+        return 1 if higher else -1
+    rest = ours[len(theirs) :] or theirs[len(ours) :]
+    if not rest:
+        return 0
+    longer = 1 if len(ours) > len(theirs) else -1
+    return -longer if rest[0] == "~" else longer
+
+
+def compare_kernels(left: str, right: str) -> int:
+    """Below, equal to or above zero as the first release (``uname -r``) is older, the same or newer."""
+    (version, _dash, release), (other_version, _dash, other_release) = left.partition("-"), right.partition("-")
+    return _compare_part(version, other_version) or _compare_part(release, other_release)
+
+
+def _flavour(kernel: str) -> str:
+    """``debug`` of ``5.14.0-503.el9.x86_64+debug``: such a kernel is no newer one of the others."""
+    return kernel.partition("+")[2]
+
+
+def newest_kernel(running: str, installed: Sequence[str]) -> str:
+    """The newest installed kernel of the running one's kind, empty when there is none."""
+    same = [kernel for kernel in installed if _flavour(kernel) == _flavour(running)]
+    return max(same, key=functools.cmp_to_key(compare_kernels), default="")
+
+
+def kernel_problem(running: str, installed: Sequence[str], policy: str) -> Problem | None:
+    """A node that runs an older kernel than it has: modules are built for the newer one, and tests ran on the other."""
+    newest = newest_kernel(running, installed)
+    if not newest or compare_kernels(newest, running) <= 0:
+        return None
+    fix = "reboot the node, or set preflight_stale_kernel: report" if policy == REFUSE else "reboot the node"
+    return Problem("kernel", running, ERR_OLD_KERNEL % newest, fix)
+
+
+# --- the clock ------------------------------------------------------------------------------------------------------
+
+
+def clock_offset(before: float, clock: float, after: float) -> float:
+    """Seconds that the node's clock lies outside of the controller's times before and after the call, 0 when inside.
+
+    Below zero the node is behind. It is the least offset that explains what was read, so a slow node is never accused.
+    """
+    return min(clock - before, 0.0) + max(clock - after, 0.0)
+
+
+def clock_problem(offset: float, limit: float) -> Problem | None:
+    """A clock that is further off than the limit, both in seconds."""
+    if abs(offset) <= limit:
+        return None
+    rule = ERR_CLOCK % (limit, abs(offset), "ahead" if offset > 0 else "behind")
+    fix = "set the clock, and let it be kept: systemctl enable --now chronyd"
+    return Problem("preflight_max_time_offset_seconds", str(int(limit)), rule, fix)
+
+
+# --- the node -------------------------------------------------------------------------------------------------------
 
 
 def parse_os_release(text: str) -> dict[str, str]:
@@ -88,37 +323,63 @@ def host_problems(expected: Expected, observed: Observed) -> list[Problem]:
     if observed.first_process != "systemd":
         fix = "use a machine, or a container that boots systemd"
         problems.append(Problem("init system", "", ERR_SYSTEMD % shown(observed.first_process), fix))
-    packages = {"firewall-cmd": "firewalld", "nmcli": "NetworkManager"}
     for command, present in sorted(observed.commands.items()):
         if not present:
-            package = packages.get(command, command)
+            package = PACKAGES.get(command, command)
             problems.append(Problem(package, "", ERR_MISSING_TOOL % command, f"dnf install {package}"))
-    if expected.fabric_interface and expected.fabric_interface not in observed.interfaces:
-        rule = ERR_NO_INTERFACE % (", ".join(observed.interfaces) or "none")
-        fix = "set it to one of these for this host, or check the card and its driver"
-        problems.append(Problem("gpu_cluster_fabric_interface", shown(expected.fabric_interface), rule, fix))
+    if observed.network_manager not in ("", "active"):
+        fix = "systemctl enable --now NetworkManager"
+        problems.append(Problem("NetworkManager", "", ERR_NETWORK_MANAGER % observed.network_manager, fix))
+    if observed.links is not None:
+        problems.extend(interface_problems(expected, observed.links))
     # An environment that is there already shows that it fits; a node must not be refused because it is in use.
     if not observed.install_path_exists and observed.free_bytes < expected.min_free_gib * GIB:
         rule = ERR_DISK % (expected.min_free_gib, observed.free_path, observed.free_bytes / GIB)
         fix = f"free some space, or set torch_runtime_prefix to a larger disk ({expected.install_path} now)"
         problems.append(Problem("preflight_min_free_gib", str(expected.min_free_gib), rule, fix))
+    if expected.stale_kernel == REFUSE:
+        problems.extend(_old_kernel(expected, observed))
     return problems
+
+
+def host_notes(expected: Expected, observed: Observed) -> list[Problem]:
+    """What a person should know about this node, and what stops nobody."""
+    return _old_kernel(expected, observed) if expected.stale_kernel == REPORT else []
+
+
+def _old_kernel(expected: Expected, observed: Observed) -> list[Problem]:
+    found = kernel_problem(observed.running_kernel, observed.installed_kernels, expected.stale_kernel)
+    return [] if found is None else [found]
 
 
 def unheard(host: str, result: object) -> Problem | None:
     """The problem of a host that gave no answer at all, from the result that Ansible registered for it."""
     if not isinstance(result, dict):
         return Problem("host_preflight", "", "no result from this host", "repeat the command with -vvv", host)
-    message = " ".join(str(result.get("msg", "no message")).split())
-    message = message.replace("Task failed: ", "", 1)[:400].rstrip(".")
+    if "problems" in result:
+        # Not judged by "failed": the task that lets the other hosts go on sets it to false.
+        return None
+    message = _sentence(result.get("msg", "no message"))
+    # What the node itself said is more than "no start of json char found".
+    said = _sentence(result.get("module_stderr") or result.get("module_stdout") or "") or message
+    if _BECOME.search(message) or _BECOME.search(said):
+        fix = (
+            "give the login user sudo on this host, without a password or with ansible_become_password "
+            "or --ask-become-pass, or log in as root"
+        )
+        return Problem("ansible_become", "", ERR_BECOME % said, fix, host)
     if result.get("unreachable"):
         fix = "check that the node is up, and ansible_host, ansible_user and the key of this host"
         return Problem("ansible_host", "", f"cannot be reached: {message}", fix, host)
-    if "problems" not in result:
-        # Not judged by "failed": the task that lets the other hosts go on sets it to false.
-        fix = "repeat the command with -vvv and this host in --limit"
-        return Problem("host_preflight", "", f"could not look at the node: {message}", fix, host)
-    return None
+    if _INTERPRETER.search(said):
+        fix = "set ansible_python_interpreter to a Python of the node that is new enough"
+        return Problem("ansible_python_interpreter", "", ERR_INTERPRETER % said, fix, host)
+    fix = "repeat the command with -vvv and this host in --limit"
+    return Problem("host_preflight", "", ERR_SILENT % said, fix, host)
+
+
+def _sentence(text: object) -> str:
+    return " ".join(str(text).split()).replace("Task failed: ", "", 1)[:400].rstrip(".:")
 
 
 def collected_problems(results: Sequence[tuple[str, object]]) -> list[Problem]:
@@ -126,11 +387,18 @@ def collected_problems(results: Sequence[tuple[str, object]]) -> list[Problem]:
     problems: list[Problem] = []
     for host, result in results:
         silent = unheard(host, result)
-        if silent is not None:
-            problems.append(silent)
-        elif isinstance(result, dict):
-            problems.extend(
-                Problem(**{key: str(entry[key]) for key in ("variable", "value", "rule", "fix")}, host=host)
-                for entry in result.get("problems", ())
-            )
+        problems.extend(_entries(host, result, "problems") if silent is None else [silent])
     return problems
+
+
+def collected_notes(results: Sequence[tuple[str, object]]) -> list[Problem]:
+    """What the hosts reported without refusing it."""
+    return [note for host, result in results for note in _entries(host, result, "notes")]
+
+
+def _entries(host: str, result: object, key: str) -> list[Problem]:
+    found = result.get(key, ()) if isinstance(result, dict) else ()
+    return [
+        Problem(**{name: str(entry[name]) for name in ("variable", "value", "rule", "fix")}, host=host)
+        for entry in found
+    ]

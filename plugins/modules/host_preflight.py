@@ -14,14 +14,25 @@ author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
   - Reads what the roles of this collection need from a node and returns every problem at once. Changes nothing.
-  - Looks at the system and its version, Python, the user, systemd, NetworkManager, firewalld, the network card of
-    the data network, and the free space for the PyTorch environment.
+  - Looks at the system and its version, Python, the user, systemd, NetworkManager, firewalld, the network cards that
+    are declared (present, with a link, and with drivers that take the MTU), the running and the installed kernels, the
+    clock, and the free space for the PyTorch environment.
   - A node with problems is a successful result; whoever calls the module decides, after all hosts have answered.
+  - An action plugin of the same name reads the controller's clock before and after, and turns a failing become into a
+    result, so that one node without sudo does not hide the problems of the others.
 options:
   fabric_interface:
     description: Name of the network card of the data network. Empty looks for none.
     type: str
     default: ""
+  interfaces:
+    description:
+      - The interfaces that the node is to have, in the form of C(static_network_interfaces). Read are C(name), C(mac),
+        C(mtu), C(vlan.parent) and C(bond.ports).
+      - A VLAN or a bond need not exist yet, what it stands on must. An interface that is down has no link to look at.
+    type: list
+    elements: dict
+    default: []
   install_path:
     description:
       - Where the PyTorch environment will be. Free space is asked of the file system of its nearest existing folder,
@@ -32,11 +43,24 @@ options:
     description: Least free space there, in GiB (2^30 bytes).
     type: int
     default: 10
+  max_time_offset_seconds:
+    description:
+      - Most that the node's clock may be off the controller's, in seconds. What counts is how far it lies outside of
+        the time that the call took, so a slow node is never accused.
+    type: int
+    default: 5
+  stale_kernel:
+    description:
+      - What it means that a newer kernel is installed than the one that runs. V(report) returns it in RV(notes),
+        V(refuse) in RV(problems). Where no kernel is installed, as in containers, nothing is compared.
+    type: str
+    choices: [report, refuse]
+    default: report
   commands:
     description: Commands that must exist on the node.
     type: list
     elements: str
-    default: [firewall-cmd, nmcli]
+    default: [firewall-cmd, ip, nmcli]
 extends_documentation_fragment:
   - ansible.builtin.action_common_attributes
 attributes:
@@ -58,6 +82,9 @@ EXAMPLES = r"""
 - name: Look at the node
   baremetal.gpu_cluster.host_preflight:
     fabric_interface: ens1f0
+    interfaces:
+      - name: ens1f0
+        mtu: 9000
     min_free_gib: 20
   register: looked
 """
@@ -69,30 +96,55 @@ problems:
   type: list
   elements: dict
   sample: []
+notes:
+  description: What a person should know and what stops nobody, in the same form.
+  returned: success
+  type: list
+  elements: dict
+  sample: []
 observed:
-  description: What was looked at, by name. C(free_bytes) is what the system leaves to ordinary users there.
+  description:
+    - What was looked at, by name. C(free_bytes) is what the system leaves to ordinary users there.
+    - C(clock_seconds) is the node's clock (seconds since 1970), C(clock_offset_seconds) how far it lies outside of the
+      controller's times before and after the call, below zero when the node is behind.
+    - C(newest_kernel) says so where no kernel is installed; C(network_manager) is the state of the service.
   returned: success
   type: dict
   sample:
+    clock_offset_seconds: 0.0
+    clock_seconds: 1795238779.58
     first_process: systemd
     free_bytes: 42949672960
     free_path: /opt
     interfaces: [ens1f0, eno1, lo]
+    network_manager: active
+    newest_kernel: 5.14.0-503.11.1.el9_5.x86_64
     python: 3.9.18
+    running_kernel: 5.14.0-503.11.1.el9_5.x86_64
     system: CentOS Stream 9
 """
 
+import glob
 import os
 import sys
+import time
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_preflight import (
+    REFUSE,
+    REPORT,
     Expected,
+    Link,
     Observed,
+    host_notes,
     host_problems,
+    newest_kernel,
+    parse_links,
     parse_os_release,
 )
+
+NO_KERNEL = "not looked at: no kernel is installed here"
 
 
 def read_text(path: str) -> str:
@@ -112,18 +164,51 @@ def nearest_existing(path: str) -> str:
     return path
 
 
+def installed_kernels(root: str = "/") -> list[str]:
+    """The releases of all kernels that could be booted, without rescue images."""
+    found = {os.path.basename(os.path.dirname(path)) for path in glob.glob(f"{root}lib/modules/*/vmlinuz")}
+    found |= {os.path.basename(path)[len("vmlinuz-") :] for path in glob.glob(f"{root}boot/vmlinuz-*")}
+    return sorted(name for name in found if not name.startswith("0-rescue"))
+
+
+def read_links(module: AnsibleModule) -> tuple[Link, ...] | None:
+    """The network interfaces; None where there is no command to ask, which is a problem of its own."""
+    if not module.get_bin_path("ip"):
+        return None
+    code, out, err = module.run_command(["ip", "-details", "-json", "link", "show"])
+    try:
+        if code == 0:
+            return parse_links(out)
+    except ValueError as error:
+        err = str(error)
+    module.fail_json(msg=f"`ip -details -json link show` on the node said: {err.strip()}")
+    return None
+
+
+def network_manager_state(module: AnsibleModule, first_process: str) -> str:
+    """What systemd says of the service; empty where it cannot be asked, or the package is missing."""
+    if first_process != "systemd" or not module.get_bin_path("nmcli"):
+        return ""
+    _code, out, _err = module.run_command(["systemctl", "is-active", "NetworkManager"])
+    return str(out).strip() or "unknown"
+
+
 def observe(module: AnsibleModule) -> Observed:
     """Read the node."""
     install_path = module.params["install_path"]
     free_path = nearest_existing(os.path.dirname(os.path.abspath(install_path)))
     space = os.statvfs(free_path)
+    first_process = read_text("/proc/1/comm").strip() or "nothing"
     return Observed(
         os_release=read_text("/etc/os-release"),
         python=tuple(sys.version_info[:3]),
         user_id=os.geteuid(),
-        first_process=read_text("/proc/1/comm").strip() or "nothing",
+        first_process=first_process,
         commands={name: bool(module.get_bin_path(name)) for name in module.params["commands"]},
-        interfaces=tuple(sorted(os.listdir("/sys/class/net"))),
+        network_manager=network_manager_state(module, first_process),
+        links=read_links(module),
+        running_kernel=os.uname().release,
+        installed_kernels=tuple(installed_kernels()),
         install_path_exists=os.path.exists(install_path),
         free_path=free_path,
         free_bytes=space.f_bavail * space.f_frsize,
@@ -135,9 +220,13 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "fabric_interface": {"type": "str", "default": ""},
+            "interfaces": {"type": "list", "elements": "dict", "default": []},
             "install_path": {"type": "path", "default": "/opt/gpu-cluster/torch"},
             "min_free_gib": {"type": "int", "default": 10},
-            "commands": {"type": "list", "elements": "str", "default": ["firewall-cmd", "nmcli"]},
+            # Judged by the action plugin: only the controller knows its own time.
+            "max_time_offset_seconds": {"type": "int", "default": 5},
+            "stale_kernel": {"type": "str", "choices": [REPORT, REFUSE], "default": REPORT},
+            "commands": {"type": "list", "elements": "str", "default": ["firewall-cmd", "ip", "nmcli"]},
         },
         supports_check_mode=True,
     )
@@ -145,18 +234,26 @@ def main() -> None:
         fabric_interface=module.params["fabric_interface"],
         install_path=module.params["install_path"],
         min_free_gib=module.params["min_free_gib"],
+        interfaces=tuple(module.params["interfaces"]),
+        stale_kernel=module.params["stale_kernel"],
     )
     observed = observe(module)
+    newest = newest_kernel(observed.running_kernel, observed.installed_kernels)
     module.exit_json(
         changed=False,
         problems=[problem.as_dict() for problem in host_problems(expected, observed)],
+        notes=[note.as_dict() for note in host_notes(expected, observed)],
         observed={
             "system": parse_os_release(observed.os_release).get("PRETTY_NAME", "unknown"),
             "python": ".".join(str(part) for part in observed.python),
             "first_process": observed.first_process,
-            "interfaces": list(observed.interfaces),
+            "network_manager": observed.network_manager,
+            "interfaces": [link.name for link in observed.links or ()],
+            "running_kernel": observed.running_kernel,
+            "newest_kernel": newest or NO_KERNEL,
             "free_path": observed.free_path,
             "free_bytes": observed.free_bytes,
+            "clock_seconds": time.time(),
         },
     )
 

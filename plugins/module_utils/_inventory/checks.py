@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every input of the inventory checked at once: members, addresses, the port plan, and all variables of all roles.
+"""Every input of the inventory checked at once: members, addresses, the port plan, all variables of all roles, pins.
 
 Pure: variables by host and the roles' argument specs in, ``Problem`` lists out, in inventory order.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
@@ -30,6 +30,13 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.m
     management_address,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, nearest, shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.static_network import (
+    INTERFACES,
+    static_network_problems,
+)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.versions import VARIABLES as PINS
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.versions import pin_problems
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import wishes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import (
     VARIABLE as PORTS,
 )
@@ -51,10 +58,26 @@ COMMON_WORDS = ("common", "preflight")
 
 #: The role whose numbers the modules of the check limit.
 CHECK_ROLE = "cluster_check"
+#: Variables with rules beyond their argument spec, which their own domain knows.
+OWN_RULES: dict[str, Callable[[Any], list[Problem]]] = {
+    wishes.VARIABLE: wishes.interface_problems,
+    wishes.HOSTNAME: wishes.hostname_problems,
+    wishes.CONFIRM_SECONDS: wishes.confirm_seconds_problems,
+}
+#: What the look at the hosts is made with, as playbooks/preflight.yml hands it over, beside the variables of preflight.
+LOOKED_WITH: dict[str, type | tuple[type, ...]] = {
+    FABRIC_INTERFACE: str,
+    INTERFACES: (list, tuple),
+    "torch_runtime_prefix": str,
+}
+LOOKING_ROLE = "preflight"
+#: First labels of names that mean the loopback address on every machine.
+LOOPBACK_NAMES = ("localhost", "localhost4", "localhost6", "ip6-localhost", "ip6-loopback")
 
 ERR_EMPTY_GROUP = f"the group has no hosts in this inventory; expected at least {MINIMUM_MEMBERS} members"
 ERR_WORLD_OF_ONE = f"expected at least {MINIMUM_MEMBERS} members, found 1 (%s)"
 ERR_HOST_NAME = "the name in the inventory becomes a name in /etc/hosts: expected letters, digits, '-', '_' and '.'"
+ERR_LOOPBACK_NAME = "is a name of the loopback address on every machine"
 ERR_DUPLICATE_FABRIC = "is also the fabric address of %s"
 ERR_DUPLICATE_MANAGEMENT = "is also the ssh address of %s"
 ERR_FOREIGN_ADDRESS = "is the ssh address of another member, %s"
@@ -116,6 +139,8 @@ def _address_problems(variables: Variables, hosts: Sequence[str]) -> list[Proble
         if address_of(host) is not None or not _HOST_NAME.match(host):
             fix = "give the host a name, and its address in ansible_host"
             found.append(Problem("inventory_hostname", host, ERR_HOST_NAME, fix))
+        if host.lower().split(".")[0] in LOOPBACK_NAMES:
+            found.append(Problem("inventory_hostname", host, ERR_LOOPBACK_NAME, "give the host a name of its own"))
         if interface is not None:
             text = str(interface.ip)
             twins = [other for other in holders[text] if other != host]
@@ -210,7 +235,7 @@ def option_problem(name: str, value: Any, option: Mapping[str, Any], role: str) 
 def _role_variable_problems(variables: Variables, hosts: Sequence[str], specs: RoleSpecs) -> list[Problem]:
     """Every variable that looks like one of ours: known, readable, of the right type and within its choices."""
     known: set[str] = {name for options in specs.values() for name in options} | set(CLUSTER_VARIABLES)
-    cache: dict[tuple[str, str], Problem | None] = {}
+    cache: dict[tuple[str, str], list[Problem]] = {}
     problems: list[Problem] = []
     for host in hosts:
         for name, value in variables[host].items():
@@ -220,24 +245,51 @@ def _role_variable_problems(variables: Variables, hosts: Sequence[str], specs: R
                 continue
             key = (name, repr(value))
             if key not in cache:
-                cache[key] = _variable_problem(name, value, role, specs, known)
-            found = cache[key]
-            if found is not None:
-                problems.append(found.on(host))
+                cache[key] = _variable_problems(name, value, role, specs, known)
+            problems.extend(found.on(host) for found in cache[key])
     return problems
 
 
-def _variable_problem(name: str, value: Any, role: str | None, specs: RoleSpecs, known: set[str]) -> Problem | None:
+def _variable_problems(name: str, value: Any, role: str | None, specs: RoleSpecs, known: set[str]) -> list[Problem]:
     if role is None or name not in specs[role]:
         near = nearest(name, known, cutoff=0.85 if role in COMMON_WORDS else 0.6)
         if near is None and role in COMMON_WORDS:
-            return None
+            return []
         fix = f"write {near} instead" if near else "remove it, or see the README of the role"
         text = "" if isinstance(value, Unreadable) else shown(value)
-        return Problem(name, text, ERR_UNKNOWN, fix)
+        return [Problem(name, text, ERR_UNKNOWN, fix)]
     if isinstance(value, Unreadable):
-        return Problem(name, "", ERR_UNREADABLE % value.reason, "define what the expression refers to")
-    return option_problem(name, value, specs[role][name], role)
+        return [Problem(name, "", ERR_UNREADABLE % value.reason, "define what the expression refers to")]
+    found = OWN_RULES[name](value) if name in OWN_RULES else []
+    if not found:
+        refused = option_problem(name, value, specs[role][name], role)
+        found = [] if refused is None else [refused]
+    return found
+
+
+def _pin_problems(variables: Variables, hosts: Sequence[str], specs: RoleSpecs) -> list[Problem]:
+    """Versions that cannot go together, with the defaults of the role where a host says nothing."""
+    defaults = {name: option.get("default") for options in specs.values() for name, option in options.items()}
+    problems: list[Problem] = []
+    for host in hosts:
+        values = {name: variables[host].get(name, defaults.get(name)) for name in PINS}
+        if not any(isinstance(value, Unreadable) for value in values.values()):
+            problems.extend(problem.on(host) for problem in pin_problems(values))
+    return problems
+
+
+def prevents_looking(problem: Problem, variables: Variables) -> bool:
+    """Whether the hosts cannot be looked at before this problem is solved: no address, or no values to ask for."""
+    name = re.split(r"[.\[]", problem.variable)[0]
+    if name == "ansible_host":
+        return True
+    if name.startswith(f"{LOOKING_ROLE}_"):
+        return problem.rule != ERR_UNKNOWN
+    value = variables.get(problem.host, {}).get(name)
+    if name not in LOOKED_WITH or value is None:
+        return False
+    entries = value if name == INTERFACES and isinstance(value, (list, tuple)) else ()
+    return not isinstance(value, LOOKED_WITH[name]) or any(not isinstance(entry, Mapping) for entry in entries)
 
 
 def inventory_problems(variables: Variables, hosts: Sequence[str], group: str, specs: RoleSpecs) -> list[Problem]:
@@ -245,6 +297,8 @@ def inventory_problems(variables: Variables, hosts: Sequence[str], group: str, s
     return (
         _member_count_problems(hosts, group)
         + _address_problems(variables, hosts)
+        + static_network_problems(variables, hosts)
         + _port_problems(variables, hosts)
         + _role_variable_problems(variables, hosts, specs)
+        + _pin_problems(variables, hosts, specs)
     )

@@ -51,6 +51,19 @@ def test_the_specs_of_the_roles_are_used() -> None:
     assert text.splitlines()[1].endswith("Fix: write torch_runtime_version instead.")
 
 
+def test_a_problem_says_whether_the_hosts_can_be_looked_at() -> None:
+    hostvars = {
+        "n1": {**HOSTVARS["n1"], "torch_runtime_python": "/usr/bin/python3.9"},
+        "n2": {**HOSTVARS["n2"], "ansible_host": "192.0.2.2"},
+    }
+    found = inventory_problems(hostvars, ["n1", "n2"], "gpu_cluster")
+    assert [(entry["host"], entry["variable"], entry["prevents_looking"]) for entry in found] == [
+        ("n2", "ansible_host", True),
+        ("n1", "torch_runtime_python", False),
+    ]
+    assert len(problem_table(found, ["n1", "n2"]).splitlines()) == 2
+
+
 def test_every_role_with_variables_is_among_the_specs() -> None:
     roles = Path(__file__).resolve().parents[4] / "roles"
     names = {path.name for path in roles.iterdir() if path.is_dir()}
@@ -74,3 +87,9 @@ def test_filters_raise_with_all_reasons() -> None:
 def test_host_problems_reads_the_registered_results() -> None:
     hostvars: dict[str, dict[str, Any]] = {"n1": {"looked": {"problems": []}}, "n2": {}}
     assert [entry["host"] for entry in host_problems(hostvars, ["n1", "n2"], "looked")] == ["n2"]
+
+
+def test_host_problems_reads_the_notes() -> None:
+    note = {"variable": "kernel", "value": "5", "rule": "is old", "fix": "reboot", "host": ""}
+    hostvars: dict[str, dict[str, Any]] = {"n1": {"looked": {"problems": [], "notes": [note]}}, "n2": {}}
+    assert host_problems(hostvars, ["n1", "n2"], "looked", "notes") == [{**note, "host": "n1"}]

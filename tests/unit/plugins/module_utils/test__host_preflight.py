@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -15,14 +16,26 @@ CENTOS = 'NAME="CentOS Stream"\nID="centos"\nID_LIKE="rhel fedora"\nVERSION_ID="
 EXPECTED = core.Expected(fabric_interface="fab0", install_path="/opt/gpu-cluster/torch", min_free_gib=12)
 
 
+CARDS = (
+    core.Link("eno1", "02:00:00:00:00:01", min_mtu=68, max_mtu=9000),
+    core.Link("eth0", "02:00:00:00:00:02", min_mtu=68, max_mtu=1500),
+    core.Link("fab0", "02:00:00:00:00:03", min_mtu=68),
+    core.Link("lo", "00:00:00:00:00:00"),
+)
+HAVE = "eno1, eth0, fab0, lo"
+
+
 def observed(**changes: Any) -> core.Observed:
     values: dict[str, Any] = {
         "os_release": CENTOS,
         "python": (3, 9, 18),
         "user_id": 0,
         "first_process": "systemd",
-        "commands": {"firewall-cmd": True, "nmcli": True},
-        "interfaces": ("eth0", "fab0", "lo"),
+        "commands": {"firewall-cmd": True, "ip": True, "nmcli": True},
+        "network_manager": "active",
+        "links": CARDS,
+        "running_kernel": "5.14.0-503.11.1.el9_5.x86_64",
+        "installed_kernels": ("5.14.0-427.el9.x86_64", "5.14.0-503.11.1.el9_5.x86_64"),
         "install_path_exists": False,
         "free_path": "/opt",
         "free_bytes": 12 * core.GIB,
@@ -81,9 +94,23 @@ def test_supported_systems(text: str, supported: bool) -> None:
             "firewalld: expected the command firewall-cmd on the node, found none. Fix: dnf install firewalld.",
         ),
         (
-            {"interfaces": ("eth0", "lo")},
-            "gpu_cluster_fabric_interface = 'fab0': the node has no such interface; it has: eth0, lo. "
+            {"commands": {"ip": False}, "links": None},
+            "iproute: expected the command ip on the node, found none. Fix: dnf install iproute.",
+        ),
+        (
+            {"network_manager": "inactive"},
+            "NetworkManager: expected the service to run, found it inactive. "
+            "Fix: systemctl enable --now NetworkManager.",
+        ),
+        (
+            {"links": CARDS[:2]},
+            "gpu_cluster_fabric_interface = 'fab0': the node has no such interface; it has: eno1, eth0. "
             "Fix: set it to one of these for this host, or check the card and its driver.",
+        ),
+        (
+            {"links": (core.Link("fab0", has_carrier=False),)},
+            "gpu_cluster_fabric_interface = 'fab0': fab0 has no link: it is up, but there is no carrier. "
+            "Fix: check cable, transceiver and switch port; `ip -br link` on the node must say LOWER_UP.",
         ),
         (
             {"free_bytes": 3 * core.GIB},
@@ -102,7 +129,287 @@ def test_a_node_in_use_needs_no_free_space() -> None:
 
 def test_no_interface_is_looked_for_when_none_is_named() -> None:
     expected = core.Expected(fabric_interface="", install_path="/opt/x", min_free_gib=0)
-    assert core.host_problems(expected, observed(interfaces=())) == []
+    assert core.host_problems(expected, observed(links=())) == []
+
+
+# --- the network cards ----------------------------------------------------------------------------------------------
+
+
+def card_problems(*interfaces: dict[str, Any], fabric: str = "", links: tuple[core.Link, ...] = CARDS) -> list[str]:
+    expected = dataclasses.replace(EXPECTED, fabric_interface=fabric, interfaces=interfaces)
+    found = core.host_problems(expected, observed(links=links))
+    assert all(problem.fix for problem in found)
+    return [problem.sentence().split(". Fix: ")[0] for problem in found]
+
+
+def test_the_output_of_ip_is_understood() -> None:
+    text = """[
+    {"ifname": "lo", "flags": ["LOOPBACK", "UP", "LOWER_UP"], "address": "00:00:00:00:00:00", "max_mtu": 0},
+    {"ifname": "eth1", "flags": ["NO-CARRIER", "BROADCAST", "UP"], "address": "02:AA:00:00:00:01",
+     "permaddr": "02:AA:00:00:00:02", "min_mtu": 68, "max_mtu": 9978, "linkinfo": {"info_slave_kind": "bond"}},
+    {"ifname": "bond0", "flags": ["BROADCAST"], "address": "02:aa:00:00:00:01", "linkinfo": {"info_kind": "bond"}},
+    {"ifname": "ib0", "flags": ["UP", "LOWER_UP"], "min_mtu": null}
+    ]"""
+    assert core.parse_links(text) == (
+        core.Link("bond0", "02:aa:00:00:00:01", False, False, 0, 0, "bond"),
+        core.Link("eth1", "02:aa:00:00:00:02", True, False, 68, 9978),
+        core.Link("ib0"),
+        core.Link("lo", "00:00:00:00:00:00"),
+    )
+    assert core.parse_links("") == ()
+    with pytest.raises(ValueError, match="Expecting"):
+        core.parse_links("Device does not exist")
+
+
+GOOD_LISTS: list[dict[str, Any]] = [
+    {"name": "eth0", "mtu": 1500},
+    {"name": "eth0", "mtu": "68"},
+    {"name": "fab0", "mtu": 65536},
+    {"mac": "02-00-00-00-00-02"},
+    {"name": "eth0", "mac": "02:00:00:00:00:02", "mtu": None},
+    {"name": "storage", "vlan": {"parent": "eth0", "id": 7}, "mtu": 1500},
+    {"name": "bond0", "bond": {"ports": ["eno1", "02:00:00:00:00:03"]}, "mtu": 9000},
+    {"name": "bond0", "bond": {"ports": "eno1,fab0"}},
+    {"name": "bond0", "bond": {}},
+    {"name": "storage", "vlan": {}},
+]
+
+
+@pytest.mark.parametrize("entry", GOOD_LISTS)
+def test_cards_that_are_there(entry: dict[str, Any]) -> None:
+    assert card_problems(entry) == []
+
+
+def test_what_stands_on_a_declared_interface_needs_no_card_of_that_name() -> None:
+    bond = {"name": "bond0", "bond": {"ports": ["eno1"]}}
+    assert card_problems(bond, {"name": "bond0.7", "vlan": {"parent": "bond0", "id": 7}}, fabric="bond0.7") == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "sentence"),
+    [
+        ({"name": "ens9"}, f"[0].name = 'ens9': the node has no such interface; it has: {HAVE}"),
+        (
+            {"mac": "02:00:00:00:00:09"},
+            "[0].mac = '02:00:00:00:00:09': no card of the node has this hardware address; it has: "
+            "eno1 02:00:00:00:00:01, eth0 02:00:00:00:00:02, fab0 02:00:00:00:00:03",
+        ),
+        (
+            {"name": "eno1", "mac": "02:00:00:00:00:02"},
+            "[0].mac = '02:00:00:00:00:02': belongs to eth0, not to eno1",
+        ),
+        ({"name": "eth0", "mtu": 1501}, "[0].mtu = 1501: the driver of eth0 takes an MTU of 68 to 1500 bytes"),
+        (
+            {"mac": "02:00:00:00:00:02", "mtu": "9000"},
+            "[0].mtu = 9000: the driver of eth0 takes an MTU of 68 to 1500 bytes",
+        ),
+        ({"name": "fab0", "mtu": 67}, "[0].mtu = 67: the driver of fab0 takes an MTU of at least 68 bytes"),
+        (
+            {"name": "storage", "vlan": {"parent": "ens9", "id": 7}},
+            f"[0].vlan.parent = 'ens9': the node has no such interface; it has: {HAVE}",
+        ),
+        (
+            {"name": "eth0.7", "vlan": {"parent": "eth0", "id": 7}, "mtu": 9000},
+            "[0].mtu = 9000: the driver of eth0 takes an MTU of 68 to 1500 bytes",
+        ),
+        (
+            {"name": "bond0", "bond": {"ports": ["eno1", "ens9"]}},
+            f"[0].bond.ports[1] = 'ens9': the node has no such interface; it has: {HAVE}",
+        ),
+        (
+            {"name": "bond0", "bond": {"ports": ["eno1", "eth0"]}, "mtu": 9000},
+            "[0].mtu = 9000: the driver of eth0 takes an MTU of 68 to 1500 bytes",
+        ),
+    ],
+)
+def test_a_card_that_is_not_as_declared(entry: dict[str, Any], sentence: str) -> None:
+    assert card_problems(entry) == ["static_network_interfaces" + sentence]
+
+
+DEAD = core.Link("eth0", "02:00:00:00:00:02", has_carrier=False)
+DOWN = core.Link("eth0", "02:00:00:00:00:02", is_up=False, has_carrier=False)
+
+
+@pytest.mark.parametrize(
+    ("entry", "path"),
+    [
+        ({"name": "eth0"}, "name"),
+        ({"mac": "02:00:00:00:00:02"}, "mac"),
+        ({"name": "eth0.7", "vlan": {"parent": "eth0"}}, "vlan.parent"),
+        ({"name": "bond0", "bond": {"ports": ["eth0"]}}, "bond.ports"),
+    ],
+)
+def test_a_card_without_a_link(entry: dict[str, Any], path: str) -> None:
+    rule = f"static_network_interfaces[0].{path} = 'eth0': eth0 has no link: it is up, but there is no carrier"
+    assert card_problems(entry, links=(DEAD,)) == [rule]
+    assert card_problems(entry, links=(DOWN,)) == []
+
+
+def test_a_bond_has_a_link_when_one_port_has() -> None:
+    bond = {"name": "bond0", "bond": {"ports": ["eth0", "eno1"]}}
+    assert card_problems(bond, links=(DEAD, CARDS[0])) == []
+
+
+def test_a_card_is_not_mistaken_for_what_borrows_its_address() -> None:
+    bond = core.Link("bond0", "02:00:00:00:00:02", has_carrier=False, kind="bond")
+    assert card_problems({"mac": "02:00:00:00:00:02", "mtu": 9000}, links=(bond, CARDS[1])) == [
+        "static_network_interfaces[0].mtu = 9000: the driver of eth0 takes an MTU of 68 to 1500 bytes"
+    ]
+
+
+def test_the_fabric_card_is_looked_at_when_the_list_does_not_name_it() -> None:
+    missing = "gpu_cluster_fabric_interface = 'fab9': the node has no such interface; it has: " + HAVE
+    assert card_problems({"name": "eth0"}, fabric="fab9") == [missing]
+    assert card_problems({"mac": "02:00:00:00:00:02"}, fabric="eth0", links=(DEAD,)) == [
+        "static_network_interfaces[0].mac = 'eth0': eth0 has no link: it is up, but there is no carrier"
+    ]
+
+
+# --- the kernel -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("5.14.0-70.el9.x86_64", "5.14.0-427.el9.x86_64"),
+        ("5.14.0-427.9.1.el9_4.x86_64", "5.14.0-427.13.1.el9_4.x86_64"),
+        ("5.14.0-427.el9.x86_64", "5.14.0-427.13.1.el9_4.x86_64"),
+        ("5.14.0-611.el9.x86_64", "6.12.0-55.el10.x86_64"),
+        ("6.1-5.el9", "6.1.2-1.el9"),
+        ("6.12.0-rc3.el10", "6.12.0-55.el10"),
+        ("6.12.0~rc3-1", "6.12.0-1"),
+        ("6.12.0-1", "6.12.0^git1-1"),
+        ("6.12.0^git1-1", "6.12.0.1-1"),
+        ("6.1.0-9-amd64", "6.1.0-18-amd64"),
+        ("6.1.0-1.a", "6.1.0-1.b"),
+        ("6.1.0-9.el9", "6.1.0-10.el8"),
+    ],
+)
+def test_kernels_are_compared_as_rpm_does(older: str, newer: str) -> None:
+    assert core.compare_kernels(older, newer) < 0 < core.compare_kernels(newer, older)
+    assert core.compare_kernels(older, older) == 0
+
+
+def test_leading_zeros_do_not_count() -> None:
+    assert core.compare_kernels("5.014.0-1", "5.14.0-1") == 0
+
+
+RUNNING = "5.14.0-427.13.1.el9_4.x86_64"
+NEWER = "5.14.0-503.11.1.el9_5.x86_64"
+
+
+@pytest.mark.parametrize(
+    ("running", "installed", "newest"),
+    [
+        (RUNNING, (), ""),
+        (RUNNING, (RUNNING,), RUNNING),
+        (RUNNING, (NEWER, RUNNING, "5.14.0-70.el9.x86_64"), NEWER),
+        (RUNNING, (RUNNING, NEWER + "+debug"), RUNNING),
+        (RUNNING + "+rt", (NEWER, NEWER + "+rt"), NEWER + "+rt"),
+    ],
+)
+def test_the_newest_kernel_of_a_kind(running: str, installed: tuple[str, ...], newest: str) -> None:
+    assert core.newest_kernel(running, installed) == newest
+
+
+def test_an_old_kernel_is_a_note_or_a_problem() -> None:
+    node = observed(running_kernel=RUNNING, installed_kernels=(RUNNING, NEWER))
+    refusing = dataclasses.replace(EXPECTED, stale_kernel=core.REFUSE)
+    assert core.host_problems(EXPECTED, node) == core.host_notes(refusing, node) == []
+    (note,) = core.host_notes(EXPECTED, node)
+    assert note.sentence() == (
+        f"kernel = {RUNNING}: {NEWER} is installed and newer than the running kernel. Fix: reboot the node."
+    )
+    (problem,) = core.host_problems(refusing, node)
+    assert problem.rule == note.rule
+    assert "preflight_stale_kernel: report" in problem.fix
+
+
+@pytest.mark.parametrize("installed", [(), ("5.14.0-70.el9.x86_64",), (RUNNING,)])
+def test_a_kernel_that_is_not_old(installed: tuple[str, ...]) -> None:
+    assert core.host_notes(EXPECTED, observed(running_kernel=RUNNING, installed_kernels=installed)) == []
+
+
+# --- the clock ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("clock", "offset"), [(100.0, 0.0), (105.0, 0.0), (110.0, 0.0), (99.5, -0.5), (40.0, -60.0), (112.0, 2.0)]
+)
+def test_only_what_lies_outside_of_the_call_counts(clock: float, offset: float) -> None:
+    assert core.clock_offset(100.0, clock, 110.0) == offset
+
+
+def test_a_clock_that_is_off() -> None:
+    assert core.clock_problem(5.0, 5) is None
+    assert core.clock_problem(-5.0, 5) is None
+    ahead, behind = core.clock_problem(5.01, 5), core.clock_problem(-3600.0, 5)
+    assert ahead is not None and behind is not None
+    assert "at least 5.0 s ahead" in ahead.rule
+    assert behind.sentence() == (
+        "preflight_max_time_offset_seconds = 5: expected the node's clock at most 5 s off the controller's, found it "
+        "at least 3600.0 s behind. Fix: set the clock, and let it be kept: systemctl enable --now chronyd."
+    )
+
+
+# --- all hosts ------------------------------------------------------------------------------------------------------
+
+
+SUDO = "give the login user sudo on this host"
+
+
+@pytest.mark.parametrize(
+    ("result", "variable", "rule", "fix"),
+    [
+        ({"msg": "Missing sudo password"}, "ansible_become", "cannot become root: Missing sudo password", SUDO),
+        (
+            {"msg": "Task failed: Incorrect sudo password"},
+            "ansible_become",
+            "cannot become root: Incorrect sudo password",
+            SUDO,
+        ),
+        (
+            {"unreachable": True, "msg": "Task failed: Timeout (12s) waiting for privilege escalation prompt:"},
+            "ansible_become",
+            "cannot become root: Timeout (12s) waiting for privilege escalation prompt",
+            SUDO,
+        ),
+        (
+            {"msg": "No start of json char found", "module_stderr": "train is not in the sudoers file.\n", "rc": 1},
+            "ansible_become",
+            "cannot become root: train is not in the sudoers file",
+            SUDO,
+        ),
+        (
+            {"msg": "x", "module_stderr": "/bin/sh: line 1: /usr/bin/python3.99: No such file or directory", "rc": 127},
+            "ansible_python_interpreter",
+            "cannot run Ansible's modules: /bin/sh: line 1: /usr/bin/python3.99: No such file or directory",
+            "set ansible_python_interpreter",
+        ),
+        (
+            {
+                "msg": "x",
+                "module_stdout": "ansible-core requires a minimum of Python version 3.8. Current version: 3.6",
+            },
+            "ansible_python_interpreter",
+            "cannot run Ansible's modules: ansible-core requires a minimum of Python version 3.8. Current version: 3.6",
+            "set ansible_python_interpreter",
+        ),
+        ({"msg": "x", "module_stderr": "a\nb"}, "host_preflight", "could not look at the node: a b", "repeat"),
+    ],
+)
+def test_why_a_host_said_nothing(result: dict[str, Any], variable: str, rule: str, fix: str) -> None:
+    (problem,) = core.collected_problems([("n1", result)])
+    assert (problem.host, problem.variable, problem.value, problem.rule) == ("n1", variable, "", rule)
+    assert problem.fix.startswith(fix)
+
+
+def test_notes_of_all_hosts() -> None:
+    note = {"variable": "kernel", "value": "5", "rule": "is old", "fix": "reboot", "host": ""}
+    results: list[tuple[str, object]] = [("n1", {"problems": [], "notes": [note]}), ("n2", {"unreachable": True})]
+    assert [(found.host, found.variable) for found in core.collected_notes([*results, ("n3", None)])] == [
+        ("n1", "kernel")
+    ]
 
 
 def test_problems_of_all_hosts_and_hosts_that_said_nothing() -> None:

@@ -30,6 +30,17 @@ SPECS: dict[str, dict[str, Any]] = {
         "kernel_tuning_path": {"type": "path"},
     },
     "kernel": {"kernel_version": {"type": "str"}},
+    "preflight": {"preflight_min_free_gib": {"type": "int"}},
+    "static_network": {
+        "static_network_interfaces": {"type": "list", "elements": "dict"},
+        "static_network_hostname": {"type": "str"},
+        "static_network_confirm_seconds": {"type": "int"},
+    },
+    "torch_runtime": {
+        "torch_runtime_version": {"type": "str", "default": "2.13.0"},
+        "torch_runtime_python": {"type": "path", "default": "/usr/bin/python3.12"},
+        "torch_runtime_prefix": {"type": "path"},
+    },
 }
 
 
@@ -137,6 +148,13 @@ def test_a_name_that_the_hosts_file_cannot_hold(name: str) -> None:
     assert found(variables) == [(name, "inventory_hostname", checks.ERR_HOST_NAME)]
 
 
+@pytest.mark.parametrize("name", ["localhost", "LocalHost.localdomain", "ip6-localhost"])
+def test_a_name_that_means_the_loopback_address(name: str) -> None:
+    variables = inventory()
+    variables[name] = variables.pop("n3")
+    assert found(variables) == [(name, "inventory_hostname", checks.ERR_LOOPBACK_NAME)]
+
+
 def test_the_port_plan_of_a_host() -> None:
     assert [entry[:2] for entry in found(inventory(n2={"gpu_cluster_ports": {"mpi": 7}}))] == [
         ("n2", "gpu_cluster_ports.mpi")
@@ -198,6 +216,86 @@ def test_port_plans_that_differ() -> None:
 def test_a_refused_variable(name: str, value: Any, rule: str, fix: str) -> None:
     problems = checks.inventory_problems(inventory(n2={name: value}), ["n1", "n2", "n3"], "gpu_cluster", SPECS)
     assert [(item.host, item.variable, item.rule, item.fix) for item in problems] == [("n2", name, rule, fix)]
+
+
+def test_a_list_of_interfaces_is_checked_by_its_own_rules() -> None:
+    entry = {"name": "fab0", "addresses": ["10.1.0.2/24"], "gateway": ["10.9.0.1"], "adresses": []}
+    problems = checks.inventory_problems(
+        inventory(n2={"static_network_interfaces": [entry]}), ["n1", "n2", "n3"], "gpu_cluster", SPECS
+    )
+    assert [(item.host, item.variable) for item in problems] == [
+        ("n2", "static_network_interfaces[0].adresses"),
+        ("n2", "static_network_interfaces[0].gateway[0]"),
+    ]
+    assert problems[0].fix == "write addresses instead"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("static_network_interfaces", "fab0"),
+        ("static_network_hostname", "not a name"),
+        ("static_network_confirm_seconds", 1),
+    ],
+)
+def test_other_values_with_rules_of_their_own(name: str, value: Any) -> None:
+    assert [entry[:2] for entry in found(inventory(n1={name: value}))] == [("n1", name)]
+
+
+def test_an_address_in_a_list_of_interfaces_that_another_member_has() -> None:
+    entries = [{"name": "fab0", "addresses": ["10.1.0.1/24", "10.1.0.2/24"]}]
+    assert found(inventory(n1={"static_network_interfaces": entries})) == [
+        ("n1", "static_network_interfaces[0].addresses[1]", "is also the fabric address of n2")
+    ]
+
+
+def test_versions_that_cannot_go_together_with_the_defaults_of_the_role() -> None:
+    variables = inventory(
+        n1={"torch_runtime_python": "/usr/bin/python3.9"},
+        n2={"torch_runtime_python": "/usr/bin/python3.9", "torch_runtime_version": "2.8.0"},
+        n3={"torch_runtime_python": "/usr/bin/python3.9", "torch_runtime_version": Unreadable("no")},
+    )
+    assert found(variables) == [
+        ("n3", "torch_runtime_version", "cannot be evaluated: no"),
+        ("n1", "torch_runtime_python", "PyTorch 2.13.0 needs Python 3.10 or newer"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "prevents"),
+    [
+        ("ansible_host", "10.0.0.1", True),
+        ("ansible_host", "192.0.2.2", True),
+        ("ansible_host", Unreadable("no"), True),
+        ("preflight_min_free_gib", "much", True),
+        ("preflight_min_free_gb", 3, False),
+        ("gpu_cluster_fabric_interface", Unreadable("no"), True),
+        ("gpu_cluster_fabric_interface", 7, True),
+        ("gpu_cluster_fabric_interface", "a name", False),
+        ("gpu_cluster_fabric_interface", None, False),
+        ("gpu_cluster_fabric_address", Unreadable("no"), False),
+        ("gpu_cluster_fabric_address", "10.1.0.1/24", False),
+        ("static_network_interfaces", Unreadable("no"), True),
+        ("static_network_interfaces", "fab0", True),
+        ("static_network_interfaces", ["fab0"], True),
+        ("static_network_interfaces", [{"nme": "fab0"}], False),
+        ("torch_runtime_prefix", Unreadable("no"), True),
+        ("torch_runtime_prefix", ["/opt"], True),
+        ("torch_runtime_python", ["/opt"], False),
+        ("kernel_tuning_count", "many", False),
+        ("gpu_cluster_ports", 7, False),
+    ],
+)
+def test_what_prevents_a_look_at_the_hosts(name: str, value: Any, prevents: bool) -> None:
+    variables = inventory(n2={name: value})
+    problems = checks.inventory_problems(variables, list(variables), "gpu_cluster", SPECS)
+    assert problems
+    assert {checks.prevents_looking(problem, variables) for problem in problems} == {prevents}
+
+
+def test_a_cluster_of_one_can_be_looked_at() -> None:
+    (problem,) = checks.inventory_problems(inventory(), ["n1"], "gpu_cluster", SPECS)
+    assert not checks.prevents_looking(problem, inventory())
 
 
 def test_a_value_that_is_no_number_is_named() -> None:

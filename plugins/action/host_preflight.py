@@ -1,0 +1,45 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Look at a node, with the controller's clock read before and after, and with a failing become as a result."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ansible.errors import AnsibleConnectionFailure, AnsibleError
+from ansible.plugins.action import ActionBase
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_preflight import clock_offset, clock_problem
+
+MODULE = "baremetal.gpu_cluster.host_preflight"
+DEFAULT_LIMIT_SECONDS = 5
+
+
+class ActionModule(ActionBase):
+    """See the documentation of the module of the same name."""
+
+    TRANSFERS_FILES = False
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        arguments = dict(self._task.args)
+        before = time.time()
+        try:
+            answer = self._execute_module(module_name=MODULE, module_args=arguments, task_vars=task_vars)
+        except AnsibleConnectionFailure:
+            # The task says whether the play goes on without a host that cannot be reached.
+            raise
+        except AnsibleError as error:
+            # Raised for a missing or wrong become password; as a result, failed_when applies to it.
+            answer = {"failed": True, "msg": str(error)}
+        after = time.time()
+        result.update(answer)
+        if "problems" in result:
+            offset = clock_offset(before, result["observed"]["clock_seconds"], after)
+            result["observed"]["clock_offset_seconds"] = round(offset, 3)
+            problem = clock_problem(offset, float(arguments.get("max_time_offset_seconds", DEFAULT_LIMIT_SECONDS)))
+            if problem is not None:
+                result["problems"].append(problem.as_dict())
+        return result

@@ -1,0 +1,132 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The hosts' own lists of interfaces against each other, and against what the members say of themselves.
+
+Pure. The rules for one list alone are those of ``_network/wishes.py``; what is malformed there is passed over here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import (
+    FABRIC_ADDRESS,
+    FABRIC_INTERFACE,
+    Address,
+    Interface,
+    address_of,
+    interface_of,
+    management_address,
+)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
+
+INTERFACES = "static_network_interfaces"
+
+ERR_FABRIC_OF = "is also the fabric address of %s"
+ERR_SSH_OF = "is the ssh address of another member, %s"
+ERR_ADDRESS_OF = "is also an address of %s"
+ERR_NOT_LISTED = f"{INTERFACES} of this host has no entry for it; it has %s"
+ERR_ELSEWHERE = f"{INTERFACES} of this host gives {FABRIC_ADDRESS} (%s) to %s"
+ERR_WITHOUT = f"does not hold {FABRIC_ADDRESS}, %s"
+
+FIX_DUPLICATE = "give each machine an address of its own"
+
+Variables = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of a list, as far as it can be read: its addresses with their paths."""
+
+    variable: str
+    name: str
+    label: str
+    addresses: tuple[tuple[str, Interface], ...]
+
+
+def entries_of(value: Any) -> list[Entry]:
+    """The readable entries of a host's list; none where it has no list."""
+    result = []
+    for number, entry in enumerate(value if isinstance(value, (list, tuple)) else ()):
+        if not isinstance(entry, Mapping):
+            continue
+        path = f"{INTERFACES}[{number}]"
+        texts = entry.get("addresses")
+        texts = texts.split(",") if isinstance(texts, str) else texts
+        found = []
+        for position, text in enumerate(texts if isinstance(texts, (list, tuple)) else ()):
+            address = interface_of(text)
+            if address is not None:
+                found.append((f"{path}.addresses[{position}]", address))
+        name = str(entry.get("name") or "")
+        result.append(Entry(path, name, name or str(entry.get("mac") or path), tuple(found)))
+    return result
+
+
+def _duplicates(variables: Variables, lists: Mapping[str, Sequence[Entry]], hosts: Sequence[str]) -> list[Problem]:
+    """Addresses in the lists that other members have too, in whatever role."""
+    fabric: dict[Address, list[str]] = {}
+    ssh: dict[Address, list[str]] = {}
+    static: dict[Address, list[str]] = {}
+    for host in hosts:
+        own = interface_of(variables[host].get(FABRIC_ADDRESS))
+        if own is not None:
+            fabric.setdefault(own.ip, []).append(host)
+        reached = address_of(management_address(host, variables[host]))
+        if reached is not None:
+            ssh.setdefault(reached, []).append(host)
+        for entry in lists[host]:
+            for _path, address in entry.addresses:
+                static.setdefault(address.ip, []).append(host)
+    problems = []
+    for host in hosts:
+        own = interface_of(variables[host].get(FABRIC_ADDRESS))
+        for entry in lists[host]:
+            for path, address in entry.addresses:
+                if own is not None and address.ip == own.ip:
+                    # The rules for fabric addresses say it.
+                    continue
+                named = {host}
+                for holders, rule in ((fabric, ERR_FABRIC_OF), (ssh, ERR_SSH_OF), (static, ERR_ADDRESS_OF)):
+                    others = [other for other in dict.fromkeys(holders.get(address.ip, ())) if other not in named]
+                    if others:
+                        named.update(others)
+                        text = rule % ", ".join(others)
+                        problems.append(Problem(path, shown(str(address)), text, FIX_DUPLICATE, host))
+    return problems
+
+
+def _contradiction(own: Mapping[str, Any], entries: Sequence[Entry]) -> Problem | None:
+    """A list that leaves out the fabric's card, or gives it other addresses."""
+    name, fabric = own.get(FABRIC_INTERFACE), interface_of(own.get(FABRIC_ADDRESS))
+    if not entries or not isinstance(name, str) or fabric is None:
+        return None
+    having = [entry for entry in entries if any(address == fabric for _path, address in entry.addresses)]
+    # An entry with a hardware address only may be the card of any name.
+    if any(entry.name in (name, "") for entry in having):
+        return None
+    if having:
+        rule = ERR_ELSEWHERE % (fabric, having[0].label)
+        return Problem(FABRIC_INTERFACE, shown(name), rule, "name the same card in both")
+    named = [entry for entry in entries if entry.name == name]
+    if named:
+        value = shown([str(address) for _path, address in named[0].addresses])
+        fix = f"add it there, or correct {FABRIC_ADDRESS}"
+        return Problem(f"{named[0].variable}.addresses", value, ERR_WITHOUT % fabric, fix)
+    rule = ERR_NOT_LISTED % ", ".join(entry.label for entry in entries)
+    fix = f'add an entry with name: {name} and addresses: ["{fabric}"], or name the card that has this address'
+    return Problem(FABRIC_INTERFACE, shown(name), rule, fix)
+
+
+def static_network_problems(variables: Variables, hosts: Sequence[str]) -> list[Problem]:
+    """What is wrong between the hosts' lists, and between a host's list and its fabric address."""
+    lists = {host: entries_of(variables[host].get(INTERFACES)) for host in hosts}
+    problems = _duplicates(variables, lists, hosts)
+    for host in hosts:
+        found = _contradiction(variables[host], lists[host])
+        if found is not None:
+            problems.append(found.on(host))
+    return problems
