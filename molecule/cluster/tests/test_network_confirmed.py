@@ -203,20 +203,50 @@ def test_a_killed_controller_and_a_second_run_while_the_first_is_armed(cluster: 
     assert state(cluster, "n2") == ""
 
 
-def test_when_the_program_on_the_node_is_killed_the_old_state_comes_back_too(cluster: Cluster) -> None:
+@pytest.mark.parametrize("at_once", [True, False], ids=["next run at once", "next run later"])
+def test_when_the_program_on_the_node_is_killed_the_old_state_comes_back_too(cluster: Cluster, at_once: bool) -> None:
     before = snapshot(cluster, "n3")
     process = started(cluster, {"n3": {"static_network_interfaces": fab0(3, mtu=1400)}}, "--limit", "n3")
-    wait_for(lambda: state(cluster, "n3") in ("armed", "applying"), 60, "the checkpoint on n3")
+    wait_for(lambda: state(cluster, "n3") in ("armed", "applying", "applied"), 60, "the checkpoint on n3")
     kill(process)
+    wait_for(lambda: state(cluster, "n3") == "applied", 20, "the change on n3")
     cluster.shell("n3", "systemctl kill --signal=KILL gpu-cluster-network.service")
-    # Nobody is left but NetworkManager, whose own time is a little longer.
-    gone = "busctl get-property org.freedesktop.NetworkManager /org/freedesktop/NetworkManager "
-    gone += "org.freedesktop.NetworkManager Checkpoints"
-    wait_for(lambda: cluster.shell("n3", gone).strip() == "ao 0", CONFIRM_SECONDS + 20, "NetworkManager's rollback")
-    assert "mtu 1500" in cluster.shell("n3", "ip -o link show dev fab0")
+    assert "mtu 1400" in cluster.shell("n3", "ip -o link show dev fab0")
+    if not at_once:
+        # Nobody is left but NetworkManager, whose own time is a little longer.
+        gone = "busctl get-property org.freedesktop.NetworkManager /org/freedesktop/NetworkManager "
+        gone += "org.freedesktop.NetworkManager Checkpoints"
+        wait_for(lambda: cluster.shell("n3", gone).strip() == "ao 0", CONFIRM_SECONDS + 20, "NetworkManager's rollback")
+        assert "mtu 1500" in cluster.shell("n3", "ip -o link show dev fab0")
     next_run = change(cluster, {}, "--limit", "n3")
     assert next_run.code == 0 and "by a program that was killed" in next_run.text, next_run.text
     assert snapshot(cluster, "n3") == before
+
+
+def test_when_the_program_is_killed_while_the_controller_waits_it_is_told(cluster: Cluster) -> None:
+    before = snapshot(cluster, "n3")
+    process = started(cluster, {"n3": {"static_network_interfaces": fab0(3, mtu=1400)}}, "--limit", "n3")
+    wait_for(lambda: state(cluster, "n3") in ("armed", "applying"), 60, "the checkpoint on n3")
+    cluster.shell("n3", "systemctl kill --signal=KILL gpu-cluster-network.service")
+    text = process.communicate(timeout=120)[0]
+    assert process.returncode != 0
+    assert "the program that makes the change was killed. The old state is back" in text, text
+    assert snapshot(cluster, "n3") == before
+
+
+def test_when_networkmanager_forgets_its_checkpoint_the_program_restores_by_itself(cluster: Cluster) -> None:
+    before = snapshot(cluster, "n2")
+    wanted = {"n2": {"static_network_interfaces": fab0(2, addresses=["198.18.20.92/24"], mtu=1400)}}
+    process = started(cluster, wanted, "--limit", "n2")
+    wait_for(lambda: state(cluster, "n2") in ("armed", "applying", "applied"), 60, "the checkpoint on n2")
+    kill(process)
+    wait_for(lambda: state(cluster, "n2") == "applied", 20, "the change on n2")
+    cluster.shell("n2", "systemctl restart NetworkManager")
+    assert "198.18.20.92/24" in cluster.shell("n2", "ip -o address show dev fab0")
+    wait_for(lambda: state(cluster, "n2") == "undone", CONFIRM_SECONDS + 30, "the old state on n2")
+    wait_for(lambda: snapshot(cluster, "n2") == before, 10, "the end of the program on n2")
+    next_run = change(cluster, {}, "--limit", "n2")
+    assert next_run.code == 0 and recap(next_run, "n2")["changed"] == 0, next_run.text
 
 
 def test_two_rails_in_one_subnet_answer_for_themselves(cluster: Cluster, clean: None) -> None:
@@ -243,3 +273,87 @@ def test_two_rails_in_one_subnet_answer_for_themselves(cluster: Cluster, clean: 
         assert again.code == 0 and recap(again, "n1")["changed"] == 0, again.text
     finally:
         cluster.lab("cable", "n1", "fab1", "--pull")
+
+
+def test_addresses_routes_and_names_servers_of_both_families(cluster: Cluster, clean: None) -> None:
+    wanted = fab0(
+        1,
+        addresses=["198.18.20.11/24", "198.18.21.11/24", "fd00:20::11/64"],
+        routes=[{"to": "198.18.40.0/24", "via": "198.18.20.12", "metric": 50}, {"to": "fd00:40::/64", "table": 77}],
+        dns=["198.18.20.12", "fd00:20::12"],
+        dns_search=["lab.example.com"],
+        zone="internal",
+    )
+    ended = change(cluster, {"n1": {"static_network_interfaces": wanted}}, "--limit", "n1")
+    assert ended.code == 0, ended.text
+    addresses = cluster.shell("n1", "ip -o address show dev fab0")
+    assert all(address in addresses for address in wanted[0]["addresses"]), addresses
+    assert "198.18.40.0/24 via 198.18.20.12 dev fab0 proto static metric 50" in cluster.shell("n1", "ip route")
+    assert "fd00:40::/64 dev fab0" in cluster.shell("n1", "ip -6 route show table 77")
+    told = cluster.shell("n1", "nmcli -g IP4.DNS,IP6.DNS,IP4.SEARCHES device show fab0")
+    assert "198.18.20.12" in told and "fd00" in told and "lab.example.com" in told, told
+    assert cluster.shell("n1", "firewall-cmd --get-zone-of-interface=fab0").strip() == "internal"
+    again = change(cluster, {"n1": {"static_network_interfaces": wanted}}, "--limit", "n1")
+    assert again.code == 0 and recap(again, "n1")["changed"] == 0, again.text
+
+
+def test_a_profile_follows_its_card_to_another_name(cluster: Cluster, clean: None) -> None:
+    mac = cluster.shell("n1", "cat /sys/class/net/fab0/address").strip()
+    wanted = {"static_network_interfaces": [{"mac": mac, "addresses": ["198.18.20.11/24"]}]}
+
+    def rename(old: str, new: str) -> None:
+        cluster.shell("n1", f"ip link set {old} down; ip link set {old} name {new}; ip link set {new} up")
+
+    ended = change(cluster, {"n1": wanted}, "--limit", "n1")
+    assert ended.code == 0 and recap(ended, "n1")["changed"] == 1, ended.text
+    try:
+        rename("fab0", "ens9")
+        wait_for(lambda: "198.18.20.11/24" in cluster.shell("n1", "ip -o address show dev ens9"), 20, "the profile")
+        renamed = {**wanted, "gpu_cluster_fabric_interface": "ens9"}
+        again = change(cluster, {"n1": renamed}, "--limit", "n1")
+        assert again.code == 0 and recap(again, "n1")["changed"] == 0, again.text
+    finally:
+        rename("ens9", "fab0")
+
+
+def test_ifcfg_files_of_declared_interfaces_are_set_aside_when_the_change_is_confirmed(
+    cluster: Cluster, clean: None
+) -> None:
+    """The lab's NetworkManager does not read them, as EL10's: what is shown is which files go, when, and where to."""
+    folder = "/etc/sysconfig/network-scripts"
+    cluster.shell(
+        "n1",
+        f"mkdir -p {folder}; cd {folder}; printf 'DEVICE=\"fab0\"\\nBOOTPROTO=dhcp\\n' > ifcfg-Wired_1; "
+        "echo '198.18.40.0/24 via 198.18.20.12' > route-Wired_1; echo DEVICE=eth7 > ifcfg-eth7; "
+        "rm -rf /var/lib/gpu-cluster",
+    )
+    kept = "cd /var/lib/gpu-cluster/static_network 2>/dev/null && ls */; true"
+    try:
+        before = snapshot(cluster, "n1")
+        bad = change(
+            cluster,
+            {"n1": {"static_network_interfaces": fab0(1, addresses=["198.18.20.12/24"])}},
+            "--limit",
+            "n1",
+        )
+        assert "another machine" in message_of(bad, "n1")
+        assert snapshot(cluster, "n1") == before and cluster.shell("n1", kept) == ""
+        path = activation(cluster, "n1")
+        good = change(cluster, {}, "--limit", "n1", "--diff")
+        assert good.code == 0 and recap(good, "n1")["changed"] == 1, good.text
+        assert cluster.shell("n1", f"ls {folder}").split() == ["ifcfg-eth7"]
+        assert cluster.shell("n1", kept).split() == ["ifcfg-Wired_1", "route-Wired_1"]
+        assert "BOOTPROTO=dhcp" in good.text
+        # The profile of the collection was right already: nothing was activated for this.
+        assert activation(cluster, "n1") == path
+        again = change(cluster, {}, "--limit", "n1")
+        assert again.code == 0 and recap(again, "n1")["changed"] == 0, again.text
+    finally:
+        cluster.shell("n1", f"rm -rf {folder} /var/lib/gpu-cluster/static_network")
+
+
+def test_the_host_name(cluster: Cluster) -> None:
+    for name, changed in (("n1.lab.example.com", 1), ("n1.lab.example.com", 0), ("n1", 1)):
+        ended = change(cluster, {"n1": {"static_network_hostname": name}}, "--limit", "n1")
+        assert ended.code == 0 and recap(ended, "n1")["changed"] == changed, ended.text
+        assert cluster.shell("n1", "hostname; cat /etc/hostname").split() == [name, name]

@@ -99,6 +99,8 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
     path = tmp_path / "profile"
     worker.write_whole(str(path), "old", 0o600)
     assert path.stat().st_mode & 0o777 == 0o600
+    worker.write_whole(str(path), "old", 0o644)
+    assert path.stat().st_mode & 0o777 == 0o644
 
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
