@@ -126,17 +126,26 @@ def checkpoint_call(method: str, *arguments: str) -> str:
     return command("busctl", "call", *BUS, method, *arguments).strip()
 
 
-def interfaces() -> dict[str, str]:
+def interfaces() -> dict[str, dict[str, Any]]:
     """MTU and addresses of every interface; IPv6 link-local addresses, which come and go, are left out."""
-    found = {}
-    for link in json.loads(command("ip", "-j", "address")):
-        held = sorted(
-            f"{entry['local']}/{entry['prefixlen']}"
-            for entry in link.get("addr_info", [])
-            if "local" in entry and entry.get("scope") != "link" and not entry.get("tentative")
-        )
-        found[link["ifname"]] = f"{' '.join(held) or 'no address'}, MTU {link['mtu']}"
-    return found
+    return {
+        link["ifname"]: {
+            "mtu": link["mtu"],
+            "addresses": sorted(
+                f"{entry['local']}/{entry['prefixlen']}"
+                for entry in link.get("addr_info", [])
+                if "local" in entry and entry.get("scope") != "link" and not entry.get("tentative")
+            ),
+        }
+        for link in json.loads(command("ip", "-j", "address"))
+    }
+
+
+def in_words(found: dict[str, Any] | None) -> str:
+    """One entry of ``interfaces``, for a message."""
+    if found is None:
+        return "vanished"
+    return f"has {' '.join(found['addresses']) or 'no address'} and an MTU of {found['mtu']}"
 
 
 def default_routes() -> list[str]:
@@ -518,7 +527,7 @@ class Worker:
         self.say("undone", restored=not differences, differences=differences, notes=notes)
 
     def wait_until_restored(self, notes: list[str]) -> list[str]:
-        """What is still not as before; when NetworkManager did not bring it back, activate the old profiles by hand."""
+        """What is still not as before; what NetworkManager did not bring back by itself is brought back by hand."""
         end = time.monotonic() + RESTORE_SECONDS
         by_hand = False
         while True:
@@ -530,13 +539,22 @@ class Worker:
                 return differences
             if not by_hand and time.monotonic() > end - RESTORE_SECONDS / 2:
                 by_hand = True
-                for interface, uuid in self.before["active"].items():
-                    try:
-                        if active_profiles().get(interface) != uuid or f"{interface} has" in " ".join(differences):
-                            command("nmcli", "--wait", "5", "connection", "up", "uuid", uuid, "ifname", interface)
-                    except ChangeError as error:
-                        notes.append(str(error))
+                self.restore_by_hand(notes)
             time.sleep(0.3)
+
+    def restore_by_hand(self, notes: list[str]) -> None:
+        """Activate the old profiles, and set the old MTU, of which NetworkManager knows nothing after a restart."""
+        now = interfaces()
+        wrong = [name for name, held in self.before["interfaces"].items() if name in now and now[name] != held]
+        for name in wrong:
+            uuid = self.before["active"].get(name)
+            mtu = str(self.before["interfaces"][name]["mtu"])
+            try:
+                if uuid:
+                    command("nmcli", "--wait", "5", "connection", "up", "uuid", uuid, "ifname", name)
+                command("ip", "link", "set", "dev", name, "mtu", mtu)
+            except ChangeError as error:
+                notes.append(str(error))
 
     def differences(self) -> list[str]:
         """How the node differs from what it was before the change."""
@@ -544,7 +562,7 @@ class Worker:
         now = interfaces()
         for name, held in self.before["interfaces"].items():
             if now.get(name) != held:
-                found.append(f"{name} has {now.get(name, 'vanished')}, before {held}")
+                found.append(f"{name} {in_words(now.get(name))}, before it {in_words(held)}")
         routes = default_routes()
         if routes != self.before["routes"]:
             found.append(f"the default routes are {routes}, before {self.before['routes']}")
