@@ -93,14 +93,14 @@ class Cluster:
         """What a shell command prints on a node, also when its network is broken."""
         return self.lab("exec", name, "sh", "-c", command)
 
-    def lab(self, *arguments: str) -> str:
+    def lab(self, *arguments: str, deadline: float = 120) -> str:
         return subprocess.run(
             [sys.executable, str(self.program), *arguments],
             cwd=PROJECT,
             check=True,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=deadline,
         ).stdout
 
     def on_all(self, command: str) -> list[str]:

@@ -55,8 +55,8 @@ def snapshot(cluster: Cluster, node: str) -> str:
 def ssh_answers(cluster: Cluster, node: str) -> bool:
     """Whether the node can be reached at the address that it always had."""
     try:
-        cluster.lab("ssh", node, "true")
-    except subprocess.CalledProcessError:
+        cluster.lab("ssh", node, "true", deadline=15)
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
         return False
     return True
 

@@ -214,7 +214,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network imp
     wishes,
 )
 
-NOT_CHANGED = "The network of this node was not changed, nothing was changed: %s"
+NOT_CHANGED = "Refused, nothing was changed: %s"
 
 
 def ssh_addresses() -> tuple[str, str]:

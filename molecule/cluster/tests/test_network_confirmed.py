@@ -308,6 +308,8 @@ def test_a_profile_follows_its_card_to_another_name(cluster: Cluster, clean: Non
     assert ended.code == 0 and recap(ended, "n1")["changed"] == 1, ended.text
     try:
         rename("fab0", "ens9")
+        # As after a restart: the card has no profile yet, and gets the one that is meant for it.
+        cluster.shell("n1", "nmcli device disconnect ens9; nmcli --wait 10 device connect ens9")
         wait_for(lambda: "198.18.20.11/24" in cluster.shell("n1", "ip -o address show dev ens9"), 20, "the profile")
         renamed = {**wanted, "gpu_cluster_fabric_interface": "ens9"}
         again = change(cluster, {"n1": renamed}, "--limit", "n1")

@@ -19,11 +19,11 @@ class Machine(Cluster):
         """Over a serial line, which no change of the network can cut."""
         return self.lab("console", "--timeout", "60", "--", command)
 
-    def lab(self, *arguments: str) -> str:
+    def lab(self, *arguments: str, deadline: float = 120) -> str:
         # There is one machine: its name is not an argument here.
         if arguments[0] == "ssh":
             arguments = ("ssh", "--", *arguments[2:])
-        return super().lab(*arguments)
+        return super().lab(*arguments, deadline=deadline)
 
 
 @pytest.fixture(scope="session")

@@ -581,7 +581,7 @@ class Worker:
         try:
             self.arm()
         except (ChangeError, OSError, ValueError, KeyError, IndexError) as error:
-            self.say("failed", reason=f"nothing was changed: no checkpoint could be made: {error}", restored=True)
+            self.say("failed", reason=f"no checkpoint could be made: {error}", restored=True)
             return
         try:
             self.hand_over()
