@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import platform
 import sys
 import tempfile
 import time
@@ -104,8 +105,20 @@ def molecule() -> Tally:
     return checks.total([scenario(name) for name in scenarios])
 
 
+def obstacle(name: str, tun: Path = Path("/dev/net/tun")) -> str:
+    """Why this machine cannot run a scenario; empty when it can."""
+    if name != "vm":
+        return ""
+    if platform.machine() != "x86_64":
+        return f"the virtual machine is an x86_64, and this machine is {platform.machine()}"
+    return "" if tun.exists() else f"this machine has no {tun}, which the virtual machine's network cards need"
+
+
 def scenario(name: str) -> Tally:
     """One scenario; the tests of its verify step count one by one, the rest of it once."""
+    if reason := obstacle(name):
+        checks.say(f"molecule {name} SKIPPED: {reason}")
+        return checks.SKIPPED
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder) / "results.xml"
         environment = project.tool_environment(
