@@ -39,7 +39,7 @@ RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{3,39}")
 AFTERWARDS_SECONDS = 90
 START_SECONDS = 5
 CONFIRM_SECONDS = 20
-FINAL = ("confirmed", "undone", "failed")
+FINAL = worker.FINAL
 
 ERR_ANOTHER = (
     "another run (%s, started at %s from %s) has a change of this node's network that is not confirmed yet; nothing "

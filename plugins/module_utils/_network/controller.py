@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import Any, Callable
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.wishes import Interface
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.worker import FINAL
 
 #: Ask the node at ``where`` (``new`` or ``old``) for a step (``look``, ``confirm``, ``abort``) over a fresh connection.
 Ask = Callable[[str, str], "dict[str, Any]"]
 
 NEW = "new"
 OLD = "old"
-FINAL = ("confirmed", "undone", "failed")
 PAUSE_SECONDS = 0.5
 #: The last confirmation must reach the node before its own time is over.
 MARGIN_SECONDS = 3
@@ -35,12 +35,11 @@ class Unreachable(Exception):
 class Outcome:
     """How a change ended, as the controller saw it.
 
-    ``state`` is what the node last said, empty when it was never heard again. ``heard`` counts the answers at the new
-    address, ``error`` is the last failure of a connection to it, ``seconds`` the time the controller tried.
+    ``state`` is what the node last said, empty when it was never heard again. ``error`` is the last failure of a
+    connection to the new address, ``seconds`` the time the controller tried.
     """
 
     state: Mapping[str, Any]
-    heard: int
     error: str
     seconds: float
 
@@ -59,13 +58,11 @@ def carry_through(
     """
     start = clock()
     state: dict[str, Any] = {}
-    heard = 0
     error = ""
     while clock() - start < confirm_seconds - MARGIN_SECONDS:
         try:
             began = clock()
             state = ask(NEW, "look")
-            heard += 1
             if state["state"] == "applied" and state["applied_for"] > clock() - began:
                 # This connection was opened after the change was in force, and it has carried data both ways.
                 state = ask(NEW, "confirm")
@@ -73,7 +70,7 @@ def carry_through(
             error = str(failure)
             state = look_back(ask, state) if moved else state
         if state.get("state") in FINAL:
-            return Outcome(state, heard, error, clock() - start)
+            return Outcome(state, error, clock() - start)
         sleep(PAUSE_SECONDS)
     tried = clock() - start
     places = (OLD, NEW) if moved else (NEW,)
@@ -87,9 +84,9 @@ def carry_through(
                 error = error or str(failure)
                 continue
             if state.get("state") in FINAL:
-                return Outcome(state, heard, error, tried)
+                return Outcome(state, error, tried)
         sleep(PAUSE_SECONDS)
-    return Outcome(state if state.get("state") in FINAL else {}, heard, error, tried)
+    return Outcome(state if state.get("state") in FINAL else {}, error, tried)
 
 
 def look_back(ask: Ask, state: dict[str, Any]) -> dict[str, Any]:

@@ -44,6 +44,8 @@ HANDOVER_SECONDS = 0.5
 #: RFC 5227 sends three probes and waits 1 to 2 s for an answer; hosts on one network answer within milliseconds.
 ARP_PROBES = 3
 ARP_PROBE_SECONDS = 0.3
+#: The states after which nothing more happens.
+FINAL = ("confirmed", "undone", "failed")
 
 
 class ChangeError(Exception):
@@ -98,8 +100,8 @@ def put_back(path: str, text: str | None, mode: int) -> None:
         write_whole(path, text, mode)
 
 
-def command(*argv: str, seconds: float = COMMAND_SECONDS) -> str:
-    """Run one command; its output. Raise ``ChangeError`` when it fails or does not end."""
+def execute(*argv: str, seconds: float = COMMAND_SECONDS) -> tuple[int, str, str]:
+    """Run one command; its exit status, output and errors. Raise ``ChangeError`` when it does not start or end."""
     try:
         done = subprocess.run(
             argv,
@@ -115,10 +117,15 @@ def command(*argv: str, seconds: float = COMMAND_SECONDS) -> str:
         raise ChangeError(f"'{' '.join(argv)}' did not end within {seconds:.0f} s") from None
     except OSError as error:
         raise ChangeError(f"'{argv[0]}' could not be started: {error.strerror}") from None
-    if done.returncode:
-        said = " ".join(f"{done.stdout} {done.stderr}".split())
-        raise ChangeError(f"'{' '.join(argv)}' failed: {said}")
-    return done.stdout
+    return done.returncode, done.stdout, done.stderr
+
+
+def command(*argv: str, seconds: float = COMMAND_SECONDS) -> str:
+    """Run one command; its output. Raise ``ChangeError`` when it fails too."""
+    code, out, err = execute(*argv, seconds=seconds)
+    if code:
+        raise ChangeError(f"'{' '.join(argv)}' failed: {' '.join(f'{out} {err}'.split())}")
+    return out
 
 
 def checkpoint_call(method: str, *arguments: str) -> str:
@@ -237,20 +244,11 @@ def address_conflict(interface: str, address: str) -> str | None:
 def echo(interface: str, target: str, size: int) -> str:
     """What ping says to one unfragmented packet of ``size`` bytes, header included; empty when all was silent."""
     header = 48 if ":" in target else 28
-    argv = ["ping", "-n", "-c", "2", "-i", "0.3", "-W", "1", "-M", "do", "-I", interface, "-s", str(size - header)]
-    done = subprocess.run(
-        [*argv, target],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=COMMAND_SECONDS,
-        check=False,
-        env={**os.environ, "LC_ALL": "C"},
-    )
-    said = f"{done.stdout} {done.stderr}"
+    options = ("-n", "-c", "2", "-i", "0.3", "-W", "1", "-M", "do", "-I", interface, "-s", str(size - header))
+    code, out, err = execute("ping", *options, target)
+    said = f"{out} {err}"
     # An explicit refusal is no hole: TCP hears it too, and sends smaller packets.
-    heard = done.returncode == 0 or re.search(r"frag needed|too big|message too long", said, re.IGNORECASE)
+    heard = code == 0 or re.search(r"frag needed|too big|message too long", said, re.IGNORECASE)
     return " ".join(said.split()) if heard else ""
 
 
@@ -276,14 +274,11 @@ class Worker:
             "run_id": self.job["run_id"],
             "client": self.job["client"],
             "started": time.strftime("%H:%M:%S"),
-            "pid": os.getpid(),
         }
 
     def say(self, state: str, **more: Any) -> None:
         """Tell the modules where this change stands."""
-        self.state.update(
-            more, state=state, checkpoint=self.checkpoint, left=round(self.deadline - time.monotonic(), 1)
-        )
+        self.state.update(more, state=state, checkpoint=self.checkpoint)
         self.state["deadline"] = time.time() + self.deadline - time.monotonic()
         write_json(os.path.join(self.folder, "state.json"), self.state)
 

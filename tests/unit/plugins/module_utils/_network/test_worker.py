@@ -95,6 +95,12 @@ def test_a_host_that_answers_nothing_tells_nothing_about_the_mtu(monkeypatch: py
     assert worker.mtu_hole("eth0", "192.0.2.1", 9000) is False
 
 
+def test_a_node_without_ping_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(worker.ChangeError, match="'ping' could not be started"):
+        worker.mtu_hole("eth0", "192.0.2.1", 9000)
+
+
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "profile"
     worker.write_whole(str(path), "old", 0o600)
