@@ -13,6 +13,8 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import (
     FABRIC_ADDRESS,
     FABRIC_INTERFACE,
+    FURTHER_ADDRESSES,
+    INTERFACES,
     MembersError,
     make_members,
 )
@@ -25,8 +27,8 @@ version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
-  - Reads C(gpu_cluster_fabric_address), C(gpu_cluster_fabric_interface) and C(ansible_host) of every host of a group
-    out of C(hostvars).
+  - Reads C(gpu_cluster_fabric_address), C(gpu_cluster_fabric_interface), C(gpu_cluster_further_addresses),
+    C(static_network_interfaces) and C(ansible_host) of every host of a group out of C(hostvars).
   - Uses no facts and not the hosts of the play, so the list is the same with and without C(--limit).
   - Fails with every missing or malformed entry at once.
 positional: _input, hosts
@@ -56,12 +58,14 @@ RETURN = r"""
 _value:
   description:
     - One dictionary for each member with C(name), C(fabric_address) (without prefix), C(fabric_prefix) (its length),
-      C(fabric_interface) and C(management_address) (C(ansible_host), or the name in the inventory).
+      C(fabric_interface), C(management_address) (C(ansible_host), or the name in the inventory) and C(addresses), all
+      addresses of the member without prefix, the fabric address first, then those of C(static_network_interfaces)
+      and of C(gpu_cluster_further_addresses).
   type: list
   elements: dict
 """
 
-_WANTED = (FABRIC_ADDRESS, FABRIC_INTERFACE, "ansible_host")
+_WANTED = (FABRIC_ADDRESS, FABRIC_INTERFACE, FURTHER_ADDRESSES, INTERFACES, "ansible_host")
 
 
 def cluster_members(hostvars: Mapping[str, Any], hosts: Sequence[str]) -> list[dict[str, Any]]:

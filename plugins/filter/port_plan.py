@@ -20,31 +20,41 @@ author:
 description:
   - Merges the overrides into the default port plan and refuses a plan that contradicts itself, with all reasons.
   - Refused are wrong types, ports outside of 1 to 65535, ranges whose first port is above the last one, ranges that
-    overlap, an ephemeral range of fewer than 1024 ports, and an ssh port that lies inside a range.
+    overlap, fixed ports inside the ephemeral range that are not reserved, and ranges too small for the ranks.
 positional: _input
 options:
   _input:
     description:
       - The overrides, usually C(gpu_cluster_ports). An empty dictionary gives the default plan.
-      - C(ssh) is one port (22). C(rendezvous) (C(29400-29599)), C(ephemeral) (C(32768-60999), the kernel's
-        C(ip_local_port_range)) and C(mpi) (C(61000-64999)) are ranges written as C(FIRST-LAST), all of them tcp.
-      - C(extra) is a list of further ranges such as C(12345-12355/tcp).
+      - C(ssh) is the port of sshd (22), or a list of ports.
+      - C(rendezvous) (C(29400-29599)), C(ephemeral) (C(32768-60999), the kernel's C(ip_local_port_range)) and C(mpi)
+        (C(61000-64999), Open MPI's data ports) are ranges written as C(FIRST-LAST), all of them tcp.
+      - C(extra_ports) is a list of further ports and ranges such as C(23456), C(12345-12355) or C(4791/udp), or the
+        same as one string with commas.
+      - C(reserved) is a list of ports and ranges inside C(ephemeral) that the kernel gives to nobody
+        (C(ip_local_reserved_ports)). A fixed port inside C(ephemeral) must be reserved.
+      - C(ranks_per_node) (8) and C(process_groups) (32, of one rank) say how large C(ephemeral) must be. It needs
+        2 x 4 x C(ranks_per_node) x C(process_groups) ports beside the reserved ones, and never fewer than 1024. Each
+        rank holds up to 4 listening sockets in each group (NCCL's bootstrap), and the kernel keeps the other half of
+        the range for outgoing connections.
     type: dict
     required: true
 """
 
 EXAMPLES = r"""
-- name: Show the port plan of a cluster that keeps its rendezvous ports elsewhere
+- name: Show the port plan of a cluster whose scripts use ports of their own
   ansible.builtin.debug:
-    msg: "{{ {'rendezvous': '23000-23099'} | baremetal.gpu_cluster.port_plan }}"
+    msg: "{{ {'extra_ports': ['12345-12355', 23456, 10086]} | baremetal.gpu_cluster.port_plan }}"
 """
 
 RETURN = r"""
 _value:
   description:
-    - The plan. C(ssh) is a port; C(rendezvous), C(ephemeral) and C(mpi) are dictionaries with C(first) and C(last);
-      C(extra) is a list of dictionaries with C(first), C(last) and C(protocol).
+    - The plan. C(ssh) is a list of ports; C(rendezvous), C(ephemeral) and C(mpi) are dictionaries with C(first) and
+      C(last); C(extra_ports) is a list of dictionaries with C(first), C(last) and C(protocol).
+    - C(reserved) is a list of ranges such as C(50000-50010), merged and in order.
     - C(firewall_ports) lists what the peers must reach, in the form C(29400-29599/tcp).
+    - C(openmpi) holds Open MPI's parameters for its data ports, for IPv4 and IPv6; the ranges there are counts.
   type: dict
 """
 

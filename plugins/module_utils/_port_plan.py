@@ -10,41 +10,61 @@ NCCL and Gloo have no port option, they take what ``net.ipv4.ip_local_port_range
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, nearest, shown
 
 VARIABLE = "gpu_cluster_ports"
+#: ranks_per_node and process_groups size the ephemeral range, see ``needed_ephemeral_ports``.
 DEFAULTS: dict[str, Any] = {
     "ssh": 22,
     "rendezvous": "29400-29599",
     "ephemeral": "32768-60999",
     "mpi": "61000-64999",
-    "extra": [],
+    "extra_ports": [],
+    "reserved": [],
+    "ranks_per_node": 8,
+    "process_groups": 32,
 }
+RANGES = ("rendezvous", "ephemeral", "mpi")
 FIRST_PORT = 1
 LAST_PORT = 65535
 EPHEMERAL_MINIMUM = 1024
 PROTOCOLS = ("tcp", "udp", "sctp")
+#: Catches slips of the pen; no node has that many ranks, and no rank that many groups.
+COUNT_MAXIMUM = 1024
+#: NCCL opens four listening sockets for a rank of a communicator: for its neighbour in the ring, for the root, for
+#: peers, and for its proxy (bootstrapInit in src/bootstrap.cc, 2.30). Gloo opens one (its listener for the group).
+LISTENERS_PER_RANK_AND_GROUP = 4
+#: The kernel gives listeners the odd ports of the range and outgoing connections the even ones, each the other's only
+#: when its own are used up (inet_csk_find_open_port and __inet_hash_connect, since Linux 4.5).
+HALVES = 2
 
 ERR_NOT_A_DICT = "expected a dictionary with the keys {}".format(", ".join(DEFAULTS))
 ERR_UNKNOWN_KEY = "no such key in the port plan; known are {}".format(", ".join(DEFAULTS))
 ERR_RANGE_TYPE = "expected a range of ports written as a string 'FIRST-LAST'"
-ERR_SSH_TYPE = "expected one port as a whole number"
-ERR_EXTRA_TYPE = "expected a list of strings such as '12345-12355/tcp' or '4791/udp'"
+ERR_SSH_TYPE = "expected a port as a whole number, or a list of them"
+ERR_SSH_EMPTY = "expected at least one port: without ssh the node cannot be reached"
+ERR_LIST_TYPE = "expected ports and ranges, each as 10086, '12345-12355' or '4791/udp'"
+ERR_RESERVED_TYPE = "expected ports and ranges, each as 50000 or '50000-50010'"
 ERR_BOUNDS = f"expected ports from {FIRST_PORT} to {LAST_PORT}"
 ERR_INVERTED = "the first port is above the last one"
+ERR_COUNT = "expected a whole number from %d to %d"
 ERR_EPHEMERAL_SMALL = (
-    f"holds %d ports, expected at least {EPHEMERAL_MINIMUM}: "
-    "every NCCL and Gloo connection of a node takes its port from it"
+    f"holds %d ports that are not reserved, expected at least %d: {HALVES} halves (listeners, outgoing connections) "
+    f"x {LISTENERS_PER_RANK_AND_GROUP} listeners x ranks_per_node (%d) x process_groups (%d), "
+    f"and never fewer than {EPHEMERAL_MINIMUM}"
 )
+ERR_MPI_SMALL = "holds %d ports, expected at least ranks_per_node (%d): Open MPI takes one for each rank"
 ERR_OVERLAP = "overlaps with %s (%s)"
-ERR_SSH_INSIDE = "lies inside %s (%s)"
+ERR_UNRESERVED = "lies in %s (%s), from which the kernel gives ports to any connection; %s is not reserved"
+ERR_RESERVED_OUTSIDE = "lies outside of %s (%s), so reserving it has no effect"
+ERR_SSH_NOT_LISTED = "%s of this host uses port %d, which is not in the port plan"
 
 _RANGE = re.compile(r"^\s*(\d{1,6})\s*-\s*(\d{1,6})\s*$")
-_EXTRA = re.compile(r"^\s*(\d{1,6})(?:\s*-\s*(\d{1,6}))?\s*/\s*([a-z]+)\s*$")
+_SPAN = re.compile(r"^\s*(\d{1,6})(?:\s*-\s*(\d{1,6}))?\s*(?:/\s*([a-z]+)\s*)?$")
 
 
 @dataclass(frozen=True)
@@ -61,7 +81,12 @@ class PortRange:
 
     def overlaps(self, other: PortRange) -> bool:
         """Whether both contain the same port of the same protocol."""
-        return self.protocol == other.protocol and self.first <= other.last and other.first <= self.last
+        return self.protocol == other.protocol and self.common(other) is not None
+
+    def common(self, other: PortRange) -> PortRange | None:
+        """The ports that are in both, whatever the protocol."""
+        first, last = max(self.first, other.first), min(self.last, other.last)
+        return PortRange(first, last, self.protocol) if first <= last else None
 
     def text(self) -> str:
         """``29400-29599``, or ``29500`` when it is one port."""
@@ -74,27 +99,38 @@ class PortRange:
 
 @dataclass(frozen=True)
 class PortPlan:
-    """A plan without contradictions."""
+    """A plan without contradictions. ``reserved`` is merged and in order."""
 
-    ssh: int
+    ssh: tuple[int, ...]
     rendezvous: PortRange
     ephemeral: PortRange
     mpi: PortRange
-    extra: tuple[PortRange, ...] = field(default=())
+    extra_ports: tuple[PortRange, ...] = ()
+    reserved: tuple[PortRange, ...] = ()
 
     def firewall_ports(self) -> list[str]:
         """What peers must reach; ssh is not in it, it stays as the site opened it."""
-        return [span.firewall() for span in (self.rendezvous, self.ephemeral, self.mpi, *self.extra)]
+        return [span.firewall() for span in (self.rendezvous, self.ephemeral, self.mpi, *self.extra_ports)]
+
+    def openmpi(self) -> dict[str, int]:
+        """Open MPI's parameters for its data ports. The range is a count, and IPv6 has parameters of its own."""
+        return {
+            f"btl_tcp_port_{name}_{family}": value
+            for family in ("v4", "v6")
+            for name, value in (("min", self.mpi.first), ("range", self.mpi.count()))
+        }
 
     def as_dict(self) -> dict[str, Any]:
         """The form that the filter returns."""
         return {
-            "ssh": self.ssh,
-            "rendezvous": {"first": self.rendezvous.first, "last": self.rendezvous.last},
-            "ephemeral": {"first": self.ephemeral.first, "last": self.ephemeral.last},
-            "mpi": {"first": self.mpi.first, "last": self.mpi.last},
-            "extra": [{"first": span.first, "last": span.last, "protocol": span.protocol} for span in self.extra],
+            "ssh": list(self.ssh),
+            **{key: {"first": getattr(self, key).first, "last": getattr(self, key).last} for key in RANGES},
+            "extra_ports": [
+                {"first": span.first, "last": span.last, "protocol": span.protocol} for span in self.extra_ports
+            ],
+            "reserved": [span.text() for span in self.reserved],
             "firewall_ports": self.firewall_ports(),
+            "openmpi": self.openmpi(),
         }
 
 
@@ -106,57 +142,150 @@ class PortPlanError(Exception):
         self.problems = problems
 
 
-def _bounded(name: str, value: Any, span: PortRange, problems: list[Problem]) -> PortRange | None:
-    """Return ``span`` when its ends are ports in the right order, else note why not."""
-    wrong = len(problems)
-    if not (FIRST_PORT <= span.first <= LAST_PORT and FIRST_PORT <= span.last <= LAST_PORT):
-        problems.append(Problem(name, shown(value), ERR_BOUNDS, "choose ports in that interval"))
-    if span.first > span.last:
-        problems.append(Problem(name, shown(value), ERR_INVERTED, f"write {span.last}-{span.first}"))
-    return span if len(problems) == wrong else None
+def needed_ephemeral_ports(ranks_per_node: int, process_groups: int) -> int:
+    """How many ephemeral ports a node needs for its ranks, each of them in all process groups."""
+    return max(EPHEMERAL_MINIMUM, HALVES * LISTENERS_PER_RANK_AND_GROUP * ranks_per_node * process_groups)
 
 
-def _range(key: str, value: Any, problems: list[Problem]) -> PortRange | None:
-    name = f"{VARIABLE}.{key}"
-    match = _RANGE.match(value) if isinstance(value, str) else None
-    if match is None:
-        problems.append(Problem(name, shown(value), ERR_RANGE_TYPE, f'write it like "{DEFAULTS[key]}"'))
-        return None
-    return _bounded(name, value, PortRange(int(match.group(1)), int(match.group(2))), problems)
+def ssh_problems(plan_ports: Sequence[int], used: Mapping[int, str]) -> list[Problem]:
+    """The ports that ssh really uses on a host and the plan does not know: a firewall after this plan would cut it off.
+
+    ``used`` says by port who uses it, such as ``{2222: "sshd"}``.
+    """
+    listed = [*plan_ports, *(port for port in used if port not in plan_ports)]
+    return [
+        Problem(
+            f"{VARIABLE}.ssh",
+            shown(list(plan_ports)),
+            ERR_SSH_NOT_LISTED % (who, port),
+            f"set {VARIABLE}.ssh: {shown(listed)}, or move sshd to a port of the plan first",
+        )
+        for port, who in sorted(used.items())
+        if port not in plan_ports
+    ]
 
 
-def _ssh(value: Any, problems: list[Problem]) -> PortRange | None:
-    name = f"{VARIABLE}.ssh"
-    if isinstance(value, str) and value.strip().isdigit():
-        # -e and templates hand numbers over as text.
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int):
-        problems.append(Problem(name, shown(value), ERR_SSH_TYPE, f"write it like {DEFAULTS['ssh']}"))
-        return None
-    return _bounded(name, value, PortRange(int(value), int(value)), problems)
+def merged(spans: Iterable[PortRange]) -> tuple[PortRange, ...]:
+    """The same ports in order, with neighbours joined, as the kernel prints them."""
+    result: list[PortRange] = []
+    for span in sorted(spans, key=lambda one: (one.first, one.last)):
+        if result and span.first <= result[-1].last + 1:
+            result[-1] = PortRange(result[-1].first, max(result[-1].last, span.last))
+        else:
+            result.append(PortRange(span.first, span.last))
+    return tuple(result)
 
 
-def _extra(value: Any, problems: list[Problem]) -> list[tuple[str, PortRange]]:
-    name = f"{VARIABLE}.extra"
-    if not isinstance(value, (list, tuple)):
-        problems.append(Problem(name, shown(value), ERR_EXTRA_TYPE, 'write a list, ["4791/udp"] for one port'))
-        return []
-    spans = []
-    for index, item in enumerate(value):
-        item_name = f"{name}[{index}]"
-        match = _EXTRA.match(item) if isinstance(item, str) else None
-        if match is None or match.group(3) not in PROTOCOLS:
-            problems.append(
-                Problem(
-                    item_name, shown(item), ERR_EXTRA_TYPE, "use one of the protocols {}".format(", ".join(PROTOCOLS))
-                )
-            )
+def left_over(span: PortRange, taken: Iterable[PortRange]) -> list[PortRange]:
+    """The parts of ``span`` that lie in none of ``taken``."""
+    result, first = [], span.first
+    for other in merged(taken):
+        if other.last < first or other.first > span.last:
             continue
-        first = int(match.group(1))
-        span = PortRange(first, int(match.group(2) or first), match.group(3))
-        if _bounded(item_name, item, span, problems) is not None:
-            spans.append((item_name, span))
-    return spans
+        if other.first > first:
+            result.append(PortRange(first, other.first - 1))
+        first = other.last + 1
+    if first <= span.last:
+        result.append(PortRange(first, span.last))
+    return result
+
+
+class _Reader:
+    """Reads the merged values one by one and collects what is wrong with them."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+
+    def refuse(self, key: str, value: Any, rule: str, fix: str) -> None:
+        self.problems.append(Problem(f"{VARIABLE}.{key}", shown(value), rule, fix))
+
+    def bounded(self, key: str, value: Any, span: PortRange) -> PortRange | None:
+        """``span`` when its ends are ports in the right order."""
+        wrong = len(self.problems)
+        if not (FIRST_PORT <= span.first <= LAST_PORT and FIRST_PORT <= span.last <= LAST_PORT):
+            self.refuse(key, value, ERR_BOUNDS, "choose ports in that interval")
+        if span.first > span.last:
+            self.refuse(key, value, ERR_INVERTED, f"write {span.last}-{span.first}")
+        return span if len(self.problems) == wrong else None
+
+    def range(self, key: str, value: Any) -> PortRange | None:
+        match = _RANGE.match(value) if isinstance(value, str) else None
+        if match is None:
+            self.refuse(key, value, ERR_RANGE_TYPE, f'write it like "{DEFAULTS[key]}"')
+            return None
+        return self.bounded(key, value, PortRange(int(match.group(1)), int(match.group(2))))
+
+    def spans(self, key: str, value: Any, *, protocols: Sequence[str], rule: str) -> list[tuple[str, PortRange]]:
+        """A list of ports and ranges, or the same as one string with commas; each with the name of its place."""
+        if isinstance(value, str):
+            # -e hands lists over as text.
+            value = [part for part in value.split(",") if part.strip()]
+        elif isinstance(value, int) and not isinstance(value, bool):
+            value = [value]
+        example = "write a list, [12345-12355, 23456, 10086]"
+        if not isinstance(value, (list, tuple)):
+            self.refuse(key, value, rule, example)
+            return []
+        spans = []
+        for index, item in enumerate(value):
+            place = f"{key}[{index}]"
+            match = None if isinstance(item, bool) else _SPAN.match(str(item)) if isinstance(item, (str, int)) else None
+            protocol = (match.group(3) or "tcp") if match else ""
+            if match is None or (match.group(3) and not protocols):
+                self.refuse(place, item, rule, example)
+            elif protocols and protocol not in protocols:
+                self.refuse(place, item, rule, "use one of the protocols {}".format(", ".join(protocols)))
+            else:
+                first = int(match.group(1))
+                span = self.bounded(place, item, PortRange(first, int(match.group(2) or first), protocol))
+                if span is not None:
+                    spans.append((f"{VARIABLE}.{place}", span))
+        return spans
+
+    def ssh(self, value: Any) -> tuple[int, ...]:
+        items = value if isinstance(value, (list, tuple)) else [value]
+        if not items:
+            self.refuse("ssh", value, ERR_SSH_EMPTY, f"write it like {DEFAULTS['ssh']}")
+        ports: list[int] = []
+        for entry in items:
+            # -e and templates hand numbers over as text.
+            item = int(entry) if isinstance(entry, str) and entry.strip().isdigit() else entry
+            if isinstance(item, bool) or not isinstance(item, int):
+                self.refuse("ssh", value, ERR_SSH_TYPE, f"write it like {DEFAULTS['ssh']} or [22, 2222]")
+            elif self.bounded("ssh", item, PortRange(item, item)) is not None and item not in ports:
+                ports.append(item)
+        return tuple(ports)
+
+    def count(self, key: str, value: Any, most: int) -> int:
+        if isinstance(value, str) and value.strip().isdigit():
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+            self.refuse(key, value, ERR_COUNT % (1, most), f"write it like {DEFAULTS[key]}")
+            return 0
+        return int(value)
+
+
+def _collisions(
+    ssh: Sequence[int], fixed: Sequence[tuple[str, PortRange]], ephemeral: PortRange | None, reserved: list[PortRange]
+) -> list[Problem]:
+    """Fixed ports against each other, and against those that the kernel gives away."""
+    named = [(f"{VARIABLE}.ssh", PortRange(port, port)) for port in ssh] + list(fixed)
+    problems = []
+    for index, (name, span) in enumerate(named):
+        for other_name, other in named[:index]:
+            if span.overlaps(other):
+                fix = "move one of the two"
+                if other_name == f"{VARIABLE}.ssh":
+                    fix = "move the range, or set the port that sshd really listens on"
+                problems.append(Problem(name, shown(span.text()), ERR_OVERLAP % (other_name, other.text()), fix))
+        # The kernel's range holds for every protocol.
+        inside = span.common(ephemeral) if ephemeral is not None else None
+        missing = [part.text() for part in left_over(inside, reserved)] if inside is not None else []
+        if ephemeral is not None and missing:
+            place = (f"{VARIABLE}.ephemeral", ephemeral.text(), ", ".join(missing))
+            fix = f"add {shown(missing)} to {VARIABLE}.reserved, or move one of the two"
+            problems.append(Problem(name, shown(span.text()), ERR_UNRESERVED % place, fix))
+    return problems
 
 
 def make_port_plan(overrides: Any = None) -> PortPlan:
@@ -165,51 +294,46 @@ def make_port_plan(overrides: Any = None) -> PortPlan:
         overrides = {}
     if not isinstance(overrides, Mapping):
         raise PortPlanError([Problem(VARIABLE, shown(overrides), ERR_NOT_A_DICT, "write it as a dictionary, or {}")])
-    problems: list[Problem] = []
+    reader = _Reader()
     for key in overrides:
         if key not in DEFAULTS:
             near = nearest(str(key), DEFAULTS)
             fix = f"write {VARIABLE}.{near}" if near else "remove it"
-            problems.append(Problem(f"{VARIABLE}.{key}", shown(overrides[key]), ERR_UNKNOWN_KEY, fix))
-    merged = dict(DEFAULTS, **{str(key): value for key, value in overrides.items() if key in DEFAULTS})
+            reader.refuse(str(key), overrides[key], ERR_UNKNOWN_KEY, fix)
+    values = dict(DEFAULTS, **{str(key): value for key, value in overrides.items() if key in DEFAULTS})
 
-    ssh = _ssh(merged["ssh"], problems)
-    ranges = {key: _range(key, merged[key], problems) for key in ("rendezvous", "ephemeral", "mpi")}
-    extra = _extra(merged["extra"], problems)
+    ssh = reader.ssh(values["ssh"])
+    ranges = {key: reader.range(key, values[key]) for key in RANGES}
+    extra = reader.spans("extra_ports", values["extra_ports"], protocols=PROTOCOLS, rule=ERR_LIST_TYPE)
+    held_back = reader.spans("reserved", values["reserved"], protocols=(), rule=ERR_RESERVED_TYPE)
+    reserved = [span for _name, span in held_back]
+    ranks = reader.count("ranks_per_node", values["ranks_per_node"], COUNT_MAXIMUM)
+    groups = reader.count("process_groups", values["process_groups"], COUNT_MAXIMUM)
 
-    ephemeral = ranges["ephemeral"]
-    if ephemeral is not None and ephemeral.count() < EPHEMERAL_MINIMUM:
-        problems.append(
-            Problem(
-                f"{VARIABLE}.ephemeral",
-                shown(merged["ephemeral"]),
-                ERR_EPHEMERAL_SMALL % ephemeral.count(),
-                'widen it; the default is "{}"'.format(DEFAULTS["ephemeral"]),
-            )
-        )
-    named = [(f"{VARIABLE}.{key}", span) for key, span in ranges.items() if span is not None] + extra
-    for index, (name, span) in enumerate(named):
-        for other_name, other in named[:index]:
-            if span.overlaps(other):
-                problems.append(
-                    Problem(name, shown(span.text()), ERR_OVERLAP % (other_name, other.text()), "move one of the two")
-                )
-        if ssh is not None and span.overlaps(ssh):
-            problems.append(
-                Problem(
-                    f"{VARIABLE}.ssh",
-                    str(ssh.first),
-                    ERR_SSH_INSIDE % (name, span.text()),
-                    "move the range, or set the port that sshd really listens on",
-                )
-            )
-    rendezvous, mpi = ranges["rendezvous"], ranges["mpi"]
-    if problems or ssh is None or rendezvous is None or ephemeral is None or mpi is None:
+    rendezvous, ephemeral, mpi = (ranges[key] for key in RANGES)
+    if ephemeral is not None:
+        for name, span in held_back:
+            if span.common(ephemeral) is None:
+                rule = ERR_RESERVED_OUTSIDE % (f"{VARIABLE}.ephemeral", ephemeral.text())
+                reader.problems.append(Problem(name, shown(span.text()), rule, "remove it"))
+    if ephemeral is not None and ranks and groups:
+        free = sum(part.count() for part in left_over(ephemeral, reserved))
+        needed = needed_ephemeral_ports(ranks, groups)
+        if free < needed:
+            fix = 'widen it; the default is "{}"'.format(DEFAULTS["ephemeral"])
+            reader.refuse("ephemeral", values["ephemeral"], ERR_EPHEMERAL_SMALL % (free, needed, ranks, groups), fix)
+    if mpi is not None and mpi.count() < ranks:
+        fix = 'widen it; the default is "{}"'.format(DEFAULTS["mpi"])
+        reader.refuse("mpi", values["mpi"], ERR_MPI_SMALL % (mpi.count(), ranks), fix)
+    fixed = [(f"{VARIABLE}.{key}", span) for key, span in ranges.items() if span is not None and key != "ephemeral"]
+    problems = reader.problems + _collisions(ssh, fixed + extra, ephemeral, reserved)
+    if problems or rendezvous is None or ephemeral is None or mpi is None:
         raise PortPlanError(problems)
     return PortPlan(
-        ssh=ssh.first,
+        ssh=ssh,
         rendezvous=rendezvous,
         ephemeral=ephemeral,
         mpi=mpi,
-        extra=tuple(span for _name, span in extra),
+        extra_ports=tuple(span for _name, span in extra),
+        reserved=merged(reserved),
     )

@@ -12,6 +12,8 @@ from typing import Any
 import project
 import pytest
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _port_plan
+
 KINDS = ("module", "filter")
 
 
@@ -49,3 +51,12 @@ def test_roles_are_documented() -> None:
     roles = {path.name for path in (project.ROOT / "roles").iterdir() if path.is_dir()}
     listed = ansible_doc("-t", "role", "--list", project.COLLECTION)
     assert {name.rsplit(".", 1)[1] for name in listed} == roles
+
+
+def test_the_table_of_ports_shows_the_defaults() -> None:
+    """The page that is drawn by hand, and the sample inventory, say what the port plan says."""
+    page = (project.ROOT / "docs" / "ports.md").read_text()
+    sample = (project.ROOT / "inventories" / "prod" / "group_vars" / "gpu_cluster" / "cluster.yml").read_text()
+    for key, value in _port_plan.DEFAULTS.items():
+        assert f"| `{key}` | `{value}` |" in page
+        assert f"#   {key}: {value}" in sample

@@ -53,7 +53,10 @@ def lab_inventory(tmp_path: Path, change: Any) -> list[str]:
         ({"cluster_check_backend": "carrier-pigeon"}, ["cluster_check_backend", "carrier-pigeon", "gloo"]),
         ({"cluster_check_itertions": 3}, ["cluster_check_itertions", "cluster_check_iterations"]),
         ({"gpu_cluster_ports": {"rendezvous": "29599-29400"}}, ["gpu_cluster_ports", "29599-29400"]),
-        ({"gpu_cluster_ports": {"mpi": "60000-64999"}}, ["gpu_cluster_ports", "overlap"]),
+        (
+            {"gpu_cluster_ports": {"mpi": "29500-33000"}},
+            ["gpu_cluster_ports.mpi", "overlaps", "32768-33000 is not reserved"],
+        ),
     ],
 )
 def test_wrong_values(extra: dict[str, Any], words: list[str]) -> None:

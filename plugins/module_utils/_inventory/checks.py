@@ -21,17 +21,19 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.m
     ERR_UNREADABLE,
     FABRIC_ADDRESS,
     FABRIC_INTERFACE,
+    FURTHER_ADDRESSES,
+    INTERFACES,
     Unreadable,
     address_of,
     fabric_address_problems,
     fabric_interface_problems,
+    further_address_problems,
     interface_of,
     is_sample,
     management_address,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, nearest, shown
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.static_network import (
-    INTERFACES,
     static_network_problems,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.versions import VARIABLES as PINS
@@ -50,7 +52,7 @@ MINIMUM_MEMBERS = 2
 #: The host of a problem that belongs to the inventory as a whole.
 WHOLE_INVENTORY = "inventory"
 CLUSTER_PREFIX = "gpu_cluster_"
-CLUSTER_VARIABLES = (FABRIC_ADDRESS, FABRIC_INTERFACE, PORTS, GROUP)
+CLUSTER_VARIABLES = (FABRIC_ADDRESS, FABRIC_INTERFACE, FURTHER_ADDRESSES, PORTS, GROUP)
 #: Facts that the collection sets itself during a run; they look like variables of a role.
 PUBLISHED_FACTS = ("common_members", "common_port_plan")
 #: Role names that other people's variables may well start with: there only a near miss is a typo.
@@ -135,6 +137,7 @@ def _address_problems(variables: Variables, hosts: Sequence[str]) -> list[Proble
         own = variables[host]
         interface = fabric[host]
         found = fabric_address_problems(own.get(FABRIC_ADDRESS)) + fabric_interface_problems(own.get(FABRIC_INTERFACE))
+        found += further_address_problems(own.get(FURTHER_ADDRESSES))
         value = shown(own.get(FABRIC_ADDRESS))
         if address_of(host) is not None or not _HOST_NAME.match(host):
             fix = "give the host a name, and its address in ansible_host"

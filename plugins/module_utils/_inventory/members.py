@@ -22,6 +22,8 @@ Interface = Union[ipaddress.IPv4Interface, ipaddress.IPv6Interface]
 
 FABRIC_ADDRESS = "gpu_cluster_fabric_address"
 FABRIC_INTERFACE = "gpu_cluster_fabric_interface"
+FURTHER_ADDRESSES = "gpu_cluster_further_addresses"
+INTERFACES = "static_network_interfaces"
 #: The networks reserved for documentation (RFC 5737, RFC 3849): whoever sees them reads a sample, not a cluster.
 SAMPLE_NETWORKS = tuple(
     ipaddress.ip_network(text) for text in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32")
@@ -35,6 +37,8 @@ ERR_NOT_A_HOST = "is not the address of a network card (%s)"
 ERR_SAMPLE = "still holds the sample value"
 ERR_INTERFACE = "expected the name of a network card: 1 to 15 characters, no blanks, no '/'"
 ERR_UNREADABLE = "cannot be evaluated: %s"
+ERR_NOT_ADDRESSES = "expected a list of addresses without prefix length"
+ERR_NOT_ADDRESS = "expected an IPv4 or IPv6 address of this host, without prefix length"
 
 _INTERFACE_NAME = re.compile(r"^[^\s/]{1,15}$")
 
@@ -48,13 +52,18 @@ class Unreadable:
 
 @dataclass(frozen=True)
 class Member:
-    """One member, as roles get it in ``common_members``."""
+    """One member, as roles get it in ``common_members``.
+
+    ``addresses`` are all addresses from which the others may be spoken to: the fabric address first, then those of the
+    interfaces that the inventory declares, then the further ones.
+    """
 
     name: str
     fabric_address: str
     fabric_prefix: int
     fabric_interface: str
     management_address: str
+    addresses: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
         """The form that the filter returns."""
@@ -64,6 +73,7 @@ class Member:
             "fabric_prefix": self.fabric_prefix,
             "fabric_interface": self.fabric_interface,
             "management_address": self.management_address,
+            "addresses": list(self.addresses),
         }
 
 
@@ -145,6 +155,78 @@ def fabric_interface_problems(value: Any) -> list[Problem]:
     return []
 
 
+def further_address_problems(value: Any) -> list[Problem]:
+    """Every rule for the list of a member's further addresses."""
+    example = 'write it like ["198.18.21.11", "fd00:21::11"]'
+    if value is None:
+        return []
+    if isinstance(value, Unreadable):
+        return [Problem(FURTHER_ADDRESSES, "", ERR_UNREADABLE % value.reason, "define what the expression refers to")]
+    if not isinstance(value, (list, tuple)):
+        return [Problem(FURTHER_ADDRESSES, shown(value), ERR_NOT_ADDRESSES, example)]
+    problems = []
+    for index, text in enumerate(value):
+        place = f"{FURTHER_ADDRESSES}[{index}]"
+        address = address_of(text)
+        if (
+            address is None
+            or address.is_unspecified
+            or address.is_loopback
+            or address.is_multicast
+            or address.is_link_local
+        ):
+            problems.append(Problem(place, shown(text), ERR_NOT_ADDRESS, example))
+        elif is_sample(address):
+            problems.append(Problem(place, shown(text), ERR_SAMPLE, "write an address of this host, or remove it"))
+    return problems
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of a list, as far as it can be read: its addresses with their paths."""
+
+    variable: str
+    name: str
+    label: str
+    addresses: tuple[tuple[str, Interface], ...]
+
+
+def entries_of(value: Any) -> list[Entry]:
+    """The readable entries of a host's list; none where it has no list."""
+    result = []
+    for number, entry in enumerate(value if isinstance(value, (list, tuple)) else ()):
+        if not isinstance(entry, Mapping):
+            continue
+        path = f"{INTERFACES}[{number}]"
+        texts = entry.get("addresses")
+        texts = texts.split(",") if isinstance(texts, str) else texts
+        found = []
+        for position, text in enumerate(texts if isinstance(texts, (list, tuple)) else ()):
+            address = interface_of(text)
+            if address is not None:
+                found.append((f"{path}.addresses[{position}]", address))
+        name = str(entry.get("name") or "")
+        result.append(Entry(path, name, name or str(entry.get("mac") or path), tuple(found)))
+    return result
+
+
+def further_addresses(value: Any) -> list[tuple[str, Address]]:
+    """Place and address of every readable entry of the list of further addresses."""
+    found = []
+    for index, text in enumerate(value if isinstance(value, (list, tuple)) else ()):
+        address = address_of(text)
+        if address is not None:
+            found.append((f"{FURTHER_ADDRESSES}[{index}]", address))
+    return found
+
+
+def peer_addresses(own: Mapping[str, Any], fabric: Interface) -> tuple[str, ...]:
+    """All addresses of one member, each once, the fabric address first."""
+    declared = [found.ip for entry in entries_of(own.get(INTERFACES)) for _place, found in entry.addresses]
+    further = [found for _place, found in further_addresses(own.get(FURTHER_ADDRESSES))]
+    return tuple(dict.fromkeys(str(address) for address in (fabric.ip, *declared, *further)))
+
+
 def make_members(variables: Mapping[str, Mapping[str, Any]], hosts: Sequence[str]) -> list[Member]:
     """The members in inventory order; raise ``MembersError`` naming every entry that is missing or wrong.
 
@@ -158,6 +240,7 @@ def make_members(variables: Mapping[str, Mapping[str, Any]], hosts: Sequence[str
             problem.on(host)
             for problem in fabric_address_problems(own.get(FABRIC_ADDRESS))
             + fabric_interface_problems(own.get(FABRIC_INTERFACE))
+            + further_address_problems(own.get(FURTHER_ADDRESSES))
             if problem.rule != ERR_SAMPLE
         ]
         problems.extend(wrong)
@@ -171,6 +254,7 @@ def make_members(variables: Mapping[str, Mapping[str, Any]], hosts: Sequence[str
                 fabric_prefix=interface.network.prefixlen,
                 fabric_interface=str(own[FABRIC_INTERFACE]),
                 management_address=management_address(str(host), own),
+                addresses=peer_addresses(own, interface),
             )
         )
     if problems:

@@ -9,21 +9,22 @@ Pure. The rules for one list alone are those of ``_network/wishes.py``; what is 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import (
     FABRIC_ADDRESS,
     FABRIC_INTERFACE,
+    FURTHER_ADDRESSES,
+    INTERFACES,
     Address,
-    Interface,
+    Entry,
     address_of,
+    entries_of,
+    further_addresses,
     interface_of,
     management_address,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
-
-INTERFACES = "static_network_interfaces"
 
 ERR_FABRIC_OF = "is also the fabric address of %s"
 ERR_SSH_OF = "is the ssh address of another member, %s"
@@ -37,37 +38,8 @@ FIX_DUPLICATE = "give each machine an address of its own"
 Variables = Mapping[str, Mapping[str, Any]]
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One entry of a list, as far as it can be read: its addresses with their paths."""
-
-    variable: str
-    name: str
-    label: str
-    addresses: tuple[tuple[str, Interface], ...]
-
-
-def entries_of(value: Any) -> list[Entry]:
-    """The readable entries of a host's list; none where it has no list."""
-    result = []
-    for number, entry in enumerate(value if isinstance(value, (list, tuple)) else ()):
-        if not isinstance(entry, Mapping):
-            continue
-        path = f"{INTERFACES}[{number}]"
-        texts = entry.get("addresses")
-        texts = texts.split(",") if isinstance(texts, str) else texts
-        found = []
-        for position, text in enumerate(texts if isinstance(texts, (list, tuple)) else ()):
-            address = interface_of(text)
-            if address is not None:
-                found.append((f"{path}.addresses[{position}]", address))
-        name = str(entry.get("name") or "")
-        result.append(Entry(path, name, name or str(entry.get("mac") or path), tuple(found)))
-    return result
-
-
 def _duplicates(variables: Variables, lists: Mapping[str, Sequence[Entry]], hosts: Sequence[str]) -> list[Problem]:
-    """Addresses in the lists that other members have too, in whatever role."""
+    """Declared and further addresses that other members have too, in whatever role."""
     fabric: dict[Address, list[str]] = {}
     ssh: dict[Address, list[str]] = {}
     static: dict[Address, list[str]] = {}
@@ -78,25 +50,28 @@ def _duplicates(variables: Variables, lists: Mapping[str, Sequence[Entry]], host
         reached = address_of(management_address(host, variables[host]))
         if reached is not None:
             ssh.setdefault(reached, []).append(host)
-        for entry in lists[host]:
-            for _path, address in entry.addresses:
-                static.setdefault(address.ip, []).append(host)
+        for _path, _text, address in _listed(variables[host], lists[host]):
+            static.setdefault(address, []).append(host)
     problems = []
     for host in hosts:
         own = interface_of(variables[host].get(FABRIC_ADDRESS))
-        for entry in lists[host]:
-            for path, address in entry.addresses:
-                if own is not None and address.ip == own.ip:
-                    # The rules for fabric addresses say it.
-                    continue
-                named = {host}
-                for holders, rule in ((fabric, ERR_FABRIC_OF), (ssh, ERR_SSH_OF), (static, ERR_ADDRESS_OF)):
-                    others = [other for other in dict.fromkeys(holders.get(address.ip, ())) if other not in named]
-                    if others:
-                        named.update(others)
-                        text = rule % ", ".join(others)
-                        problems.append(Problem(path, shown(str(address)), text, FIX_DUPLICATE, host))
+        for path, spelled, address in _listed(variables[host], lists[host]):
+            if own is not None and address == own.ip:
+                # The rules for fabric addresses say it.
+                continue
+            named = {host}
+            for holders, rule in ((fabric, ERR_FABRIC_OF), (ssh, ERR_SSH_OF), (static, ERR_ADDRESS_OF)):
+                others = [other for other in dict.fromkeys(holders.get(address, ())) if other not in named]
+                if others:
+                    named.update(others)
+                    problems.append(Problem(path, shown(spelled), rule % ", ".join(others), FIX_DUPLICATE, host))
     return problems
+
+
+def _listed(own: Mapping[str, Any], entries: Sequence[Entry]) -> list[tuple[str, str, Address]]:
+    """Place, text and address of everything that a host says it has beside its fabric address."""
+    declared = [(path, str(found), found.ip) for entry in entries for path, found in entry.addresses]
+    return declared + [(path, str(found), found) for path, found in further_addresses(own.get(FURTHER_ADDRESSES))]
 
 
 def _contradiction(own: Mapping[str, Any], entries: Sequence[Entry]) -> Problem | None:

@@ -27,6 +27,7 @@ def test_members_in_inventory_order() -> None:
             "fabric_prefix": 24,
             "fabric_interface": "fab0",
             "management_address": "10.0.0.11",
+            "addresses": ["10.1.0.11"],
         },
         {
             "name": "n1",
@@ -34,8 +35,41 @@ def test_members_in_inventory_order() -> None:
             "fabric_prefix": 64,
             "fabric_interface": "fab0",
             "management_address": "n1",
+            "addresses": ["fd00::1"],
         },
     ]
+
+
+def test_all_addresses_of_a_member_are_known_each_once() -> None:
+    own = {
+        **HOST,
+        "static_network_interfaces": [
+            {"name": "fab0", "addresses": ["10.1.0.11/24", "fd00:1::11/64"]},
+            {"name": "fab1", "addresses": "10.2.0.11/24,not an address"},
+            "malformed",
+        ],
+        "gpu_cluster_further_addresses": ["FD00:2:0::11", "10.2.0.11"],
+    }
+    (member,) = members.make_members({"n1": own}, ["n1"])
+    assert member.addresses == ("10.1.0.11", "fd00:1::11", "10.2.0.11", "fd00:2::11")
+
+
+@pytest.mark.parametrize(
+    ("value", "variable", "rule"),
+    [
+        ("10.2.0.11", "gpu_cluster_further_addresses", members.ERR_NOT_ADDRESSES),
+        (["10.2.0.11/24"], "gpu_cluster_further_addresses[0]", members.ERR_NOT_ADDRESS),
+        (["10.2.0.11", "fe80::1"], "gpu_cluster_further_addresses[1]", members.ERR_NOT_ADDRESS),
+        (["2001:db8::7"], "gpu_cluster_further_addresses[0]", members.ERR_SAMPLE),
+        (members.Unreadable("no such variable"), "gpu_cluster_further_addresses", "cannot be evaluated: no such variable"),
+    ],
+)
+def test_a_wrong_further_address_is_refused(value: Any, variable: str, rule: str) -> None:
+    (problem,) = members.further_address_problems(value)
+    assert (problem.variable, problem.rule) == (variable, rule)
+    if rule != members.ERR_SAMPLE:
+        with pytest.raises(members.MembersError):
+            members.make_members({"n1": {**HOST, "gpu_cluster_further_addresses": value}}, ["n1"])
 
 
 def test_every_missing_entry_is_named_with_its_host() -> None:

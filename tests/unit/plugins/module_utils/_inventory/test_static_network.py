@@ -31,7 +31,7 @@ def found(**lists: Any) -> list[tuple[str, str, str]]:
         for number in (1, 2, 3)
     }
     for host, value in lists.items():
-        variables[host][LIST] = value
+        variables[host].update(value if isinstance(value, dict) else {LIST: value})
     problems = static_network_problems(variables, list(variables))
     assert all(problem.fix for problem in problems)
     return [(problem.host, f"{problem.variable} = {problem.value}", problem.rule) for problem in problems]
@@ -67,6 +67,16 @@ def test_the_fabric_address_of_another_host_is_named_once() -> None:
 def test_the_ssh_address_of_another_host() -> None:
     assert found(n1=[fabric(1), {"name": "eth1", "addresses": "10.0.0.1/24,10.0.0.3/24"}]) == [
         ("n1", f"{LIST}[1].addresses[1] = '10.0.0.3/24'", "is the ssh address of another member, n3")
+    ]
+
+
+def test_a_further_address_that_another_host_has_too() -> None:
+    further = "gpu_cluster_further_addresses"
+    other = {"name": "eth1", "addresses": ["10.2.0.9/24"]}
+    assert found(n1={further: ["10.2.0.8", "10.2.0.9"]}, n2=[fabric(2), other], n3={further: ["10.1.0.1"]}) == [
+        ("n1", f"{further}[1] = '10.2.0.9'", "is also an address of n2"),
+        ("n2", f"{LIST}[1].addresses[0] = '10.2.0.9/24'", "is also an address of n1"),
+        ("n3", f"{further}[0] = '10.1.0.1'", "is also the fabric address of n1"),
     ]
 
 
