@@ -46,8 +46,9 @@ class Cluster:
     inventory = "inventories/lab"
     program = LAB
 
-    def __init__(self, reports: Path) -> None:
+    def __init__(self, reports: Path, inventory: str = "") -> None:
         self.reports = reports
+        self.inventory = inventory or self.inventory
         self.hosts = lab_hosts(self.inventory)
 
     def fabric_address(self, name: str) -> str:
@@ -93,9 +94,13 @@ class Cluster:
         """What a shell command prints on a node, also when its network is broken."""
         return self.lab("exec", name, "sh", "-c", command)
 
+    def lab_argv(self, *arguments: str) -> list[str]:
+        """A command of the program that makes the nodes."""
+        return [sys.executable, str(self.program), *arguments]
+
     def lab(self, *arguments: str, deadline: float = 120) -> str:
         return subprocess.run(
-            [sys.executable, str(self.program), *arguments],
+            self.lab_argv(*arguments),
             cwd=PROJECT,
             check=True,
             capture_output=True,

@@ -10,5 +10,5 @@ from lab_cluster import Cluster
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Cluster:
-    return Cluster(tmp_path_factory.mktemp("report"))
+def cluster(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Cluster:
+    return Cluster(tmp_path_factory.mktemp("report"), request.config.getoption("ansible_inventory") or "")

@@ -1,0 +1,150 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who really listens where while Gloo and Open MPI run: everything inside the port plan."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from lab_cluster import PROJECT, Cluster, environment
+
+# An all_reduce through Open MPI's own library; there is no MPI program on the nodes, and no compiler.
+RANK = """
+import ctypes, time
+mpi = ctypes.CDLL("libmpi.so.40", mode=ctypes.RTLD_GLOBAL)
+handle = lambda name: ctypes.byref(ctypes.c_char.in_dll(mpi, name))
+mpi.MPI_Init(None, None)
+rank, total = ctypes.c_int(), ctypes.c_int()
+world = handle("ompi_mpi_comm_world")
+mpi.MPI_Comm_rank(world, ctypes.byref(rank))
+end = time.monotonic() + 4
+while time.monotonic() < end:
+    own = ctypes.c_int(rank.value + 1)
+    integer, add = handle("ompi_mpi_int"), handle("ompi_mpi_op_sum")
+    mpi.MPI_Allreduce(ctypes.byref(own), ctypes.byref(total), 1, integer, add, world)
+    time.sleep(0.05)
+print("sum", total.value, flush=True)
+mpi.MPI_Finalize()
+"""
+FOLDER = "/home/train/.ssh"
+KEY = f"{FOLDER}/test_ports"
+MAKE_FOLDER = f"install -d -m 700 -o train -g train {FOLDER}"
+WITHOUT_QUESTIONS = "-o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
+
+
+@pytest.fixture(scope="module")
+def plan() -> dict[str, Any]:
+    """The default port plan, as the filter hands it to the roles."""
+    argv = ["ansible", "localhost", "-i", "localhost,", "-c", "local", "-m", "ansible.builtin.debug", "-a"]
+    done = subprocess.run(
+        [*argv, "msg={{ {} | baremetal.gpu_cluster.port_plan }}"],
+        cwd=PROJECT,
+        env={**environment(), "ANSIBLE_CALLBACK_RESULT_FORMAT": "json"},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    found: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])["msg"]
+    return found
+
+
+def listeners(cluster: Cluster, name: str) -> set[tuple[str, int]]:
+    """Address and port of everything that listens on a node and can be reached from outside."""
+    found = set()
+    for line in cluster.shell(name, "ss -Hltn").splitlines():
+        address, _colon, port = line.split()[3].rpartition(":")
+        if not address.startswith("127.") and address != "[::1]":
+            found.add((address, int(port)))
+    return found
+
+
+def inside(port: int, span: dict[str, int]) -> bool:
+    return span["first"] <= port <= span["last"]
+
+
+def seen_while_running(
+    cluster: Cluster, process: subprocess.Popen[str], before: dict[str, set[tuple[str, int]]]
+) -> dict[str, set[int]]:
+    """The ports of the listeners that came and went while a process ran, by node."""
+    seen: dict[str, set[int]] = {name: set() for name in before}
+    while process.poll() is None:
+        for name, known in before.items():
+            seen[name] |= {port for _address, port in listeners(cluster, name) - known}
+        time.sleep(0.2)
+    return seen
+
+
+def test_every_listener_of_gloo_is_inside_the_plan(cluster: Cluster, plan: dict[str, Any]) -> None:
+    before = {name: listeners(cluster, name) for name in cluster.hosts}
+    process = subprocess.Popen(
+        cluster.command("baremetal.gpu_cluster.check", "-e", '{"cluster_check_iterations": 200}'),
+        cwd=PROJECT,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        seen = seen_while_running(cluster, process, before)
+        text = process.communicate(timeout=60)[0]
+    finally:
+        process.kill()
+    assert process.returncode == 0, text
+    for name, ports in seen.items():
+        assert any(inside(port, plan["ephemeral"]) for port in ports), f"no listener of Gloo was seen on {name}"
+        outside = {port for port in ports if not any(inside(port, plan[key]) for key in ("ephemeral", "rendezvous"))}
+        assert outside == set(), name
+    assert any(inside(port, plan["rendezvous"]) for ports in seen.values() for port in ports), "no store was seen"
+
+
+@pytest.fixture
+def passwordless(cluster: Cluster) -> Iterator[list[str]]:
+    """The training user reaches the second node from the first one."""
+    first, second = list(cluster.hosts)[:2]
+    make_key = f"runuser -u train -- ssh-keygen -q -t ed25519 -N '' -f {KEY}"
+    public = cluster.shell(first, f"{MAKE_FOLDER}; rm -f {KEY} {KEY}.pub; {make_key}; cat {KEY}.pub").strip()
+    authorized = f"{FOLDER}/authorized_keys"
+    grant = f"echo '{public} test_ports' >> {authorized}; chown train:train {authorized}"
+    cluster.shell(second, f"{MAKE_FOLDER}; {grant}")
+    yield [first, second]
+    cluster.shell(second, f"sed -i '/ test_ports$/d' {authorized}")
+    cluster.shell(first, f"rm -f {KEY} {KEY}.pub")
+
+
+def test_every_listener_of_open_mpi_is_inside_the_plan(
+    cluster: Cluster, plan: dict[str, Any], passwordless: list[str]
+) -> None:
+    first, second = passwordless
+    for name in passwordless:
+        cluster.shell(name, f"cat > /tmp/test_ports.py <<'PROGRAM'\n{RANK}PROGRAM")
+    before = {name: listeners(cluster, name) for name in passwordless}
+    network = "198.18.20.0/24"
+    settings = {
+        **plan["openmpi"],
+        "btl_tcp_if_include": network,
+        "oob_tcp_if_include": network,
+        "pml": "ob1",
+        "btl": "tcp,self",
+    }
+    words = ["timeout", "40", "mpirun", "-np", "2", "--host", f"{first},{second}"]
+    words += [word for key, value in settings.items() for word in ("--mca", str(key), str(value))]
+    words += ["--mca", "plm_rsh_args", f"-i {KEY} {WITHOUT_QUESTIONS}", "python3", "/tmp/test_ports.py"]
+    line = " ".join(f"'{word}'" if " " in word else word for word in words)
+    argv = [*cluster.lab_argv("exec", first), "runuser", "-u", "train", "--", "sh", "-c", f"cd; {line}"]
+    process = subprocess.Popen(argv, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        seen = seen_while_running(cluster, process, before)
+        text = process.communicate(timeout=60)[0]
+    finally:
+        process.kill()
+    assert process.returncode == 0 and text.split().count("sum") == 2 and "sum 3" in text, text
+    for name, ports in seen.items():
+        assert any(inside(port, plan["mpi"]) for port in ports), f"no data port of Open MPI was seen on {name}: {ports}"
+        outside = {port for port in ports if not any(inside(port, plan[key]) for key in ("ephemeral", "mpi"))}
+        assert outside == set(), name
