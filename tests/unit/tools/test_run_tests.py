@@ -30,3 +30,11 @@ def test_what_cannot_run_is_skipped(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     monkeypatch.setattr(run_tests, "obstacle", lambda name: "no reason")
     assert run_tests.scenario("vm") == checks.SKIPPED
     assert "molecule vm SKIPPED: no reason" in capsys.readouterr().out
+
+
+def test_a_change_of_this_machine_is_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
+    before = {"sysctl net/ipv4/ip_forward": "0", "nftables": ""}
+    assert run_tests.left_alone(before, {**before, "sysctl net/new": "1"}) == checks.PASSED
+    assert run_tests.left_alone(before, {"sysctl net/ipv4/ip_forward": "1", "nftables": ""}) == checks.FAILED
+    assert "sysctl net/ipv4/ip_forward: was '0', is '1'" in capsys.readouterr().out
+    assert run_tests.left_alone(before, {"nftables": ""}) == checks.FAILED
