@@ -15,20 +15,24 @@ author:
 description:
   - Writes one file of C(/etc/sysctl.d) with every parameter below its reason, sets the running values, and reads them
     back.
+  - Refuses what is wrong before anything is changed, all of it at once. Messages name the variables of the role
+    kernel_tuning, which are the options below with that prefix.
   - Is changed when the file or a running value is another one than before. Values with several fields are compared
-    without regard to the blanks between them.
-  - Names the files that will win over this one at the next boot, as warnings.
+    without regard to the blanks between them, reserved ports without regard to how their ranges are cut.
+  - Finds the file that has the last word about a key at the next boot (C(sysctl.d) as systemd reads it) or when tuned
+    starts, and names it when that is another one than this.
+  - When a step fails, the old file and the old running values are put back.
 options:
   path:
-    description: The file. It belongs to this module alone; what else is in it is lost.
+    description: The file, in a folder that is read at boot. It belongs to this module; what else is in it is lost.
     type: path
     default: /etc/sysctl.d/90-gpu-cluster.conf
   parameters:
-    description: The wanted parameters, each key once.
+    description: The wanted parameters, each key once. They replace what is computed from the options below.
     type: list
     elements: dict
     required: true
-    suboptions:
+    suboptions: &parameter
       key:
         description: Name of the parameter, such as C(net.ipv4.tcp_rmem).
         type: str
@@ -41,11 +45,61 @@ options:
         description: Why it is set, on one line; becomes the comment above it.
         type: str
         default: ""
+  extra:
+    description: Further parameters; one with the same key as an entry of O(parameters) replaces it.
+    type: list
+    elements: dict
+    default: []
+    suboptions: *parameter
+  link_gbit:
+    description:
+      - Speed of the link that carries one connection, in Gbit/s (10^9 bits), above 0 and up to 10000.
+      - With O(rtt_ms) it gives the largest TCP buffers, C(net.ipv4.tcp_rmem) and C(net.ipv4.tcp_wmem). These are twice
+        the bandwidth-delay product (link_gbit * 10^9 / 8 * rtt_ms / 1000 bytes), in whole MiB, and at least 16 MiB.
+        C(net.core.rmem_max) and C(net.core.wmem_max) get the same, and at least the 32 MiB that Gloo asks for.
+    type: float
+  rtt_ms:
+    description: Round-trip time between two members under load, in milliseconds, above 0 and up to 10000.
+    type: float
+  neighbours:
+    description:
+      - How many machines live in the node's own subnets, 0 to 1000000. Gives the sizes of the neighbour tables
+        (C(net.ipv4.neigh.default.gc_thresh1) to 3, and the same for IPv6).
+      - The first is the power of two that is at least twice the number, the others are twice and four times that. Up to
+        64 machines the kernel's own sizes will do, and none is set.
+    type: int
+  ephemeral_range:
+    description: The ports that the kernel gives to whoever asks for any (C(net.ipv4.ip_local_port_range)).
+    type: dict
+    suboptions:
+      first:
+        description: First port.
+        type: int
+        required: true
+      last:
+        description: Last port.
+        type: int
+        required: true
+  reserved_ports:
+    description:
+      - Ports of that range that it does not give away (C(net.ipv4.ip_local_reserved_ports)), each as C(FIRST-LAST) or
+        as one port.
+      - An empty list reserves none, also when some are reserved now. They are left alone when it is not given.
+    type: list
+    elements: str
   unsettable:
     description:
       - What to do about keys that the kernel does not have or does not let us set, as it is with some in containers.
       - V(fail) changes nothing, or puts back what was set, and names them.
       - V(report) sets the others, keeps these in the file for a kernel that takes them, and names them in a warning.
+    type: str
+    choices: [fail, report]
+    default: fail
+  overridden:
+    description:
+      - What to do about keys that another file changes at the next boot, or tuned when it starts.
+      - V(fail) changes nothing and names each key with the file that wins.
+      - V(report) sets all the same, which lasts until then, and names them in warnings.
     type: str
     choices: [fail, report]
     default: fail
@@ -59,16 +113,18 @@ attributes:
     support: full
   platform:
     platforms: posix
-    details: Linux with C(/proc/sys).
+    details: Linux with C(/proc/sys) and systemd.
 """
 
 EXAMPLES = r"""
 - name: Let TCP windows grow to what a fast link needs
   baremetal.gpu_cluster.kernel_parameters:
+    link_gbit: 400
+    rtt_ms: 1
     parameters:
-      - key: net.ipv4.tcp_rmem
-        value: 4096 87380 16777216
-        reason: 100 Gbit/s at 1.3 ms needs a window of 16 MiB
+      - key: net.core.somaxconn
+        value: 16384
+        reason: Every rank connects to rank 0 at the same moment
 """
 
 RETURN = r"""
@@ -82,39 +138,58 @@ unsettable:
       wanted: "33554432"
       running: "212992"
       why: Invalid argument
-overridden_at_boot:
-  description: What other files will win over this one at the next boot, one sentence each.
-  returned: success
+overridden:
+  description: What other files change at the next boot or when tuned starts, with key, wanted value, path and effect.
+  returned: success, and on failure because of them
   type: list
-  elements: str
-  sample: []
+  elements: dict
+  sample:
+    - key: net.ipv4.tcp_mtu_probing
+      wanted: "1"
+      path: /etc/sysctl.d/99-site.conf
+      effect: is read after /etc/sysctl.d/90-gpu-cluster.conf and sets it to '0' at the next boot
+problems:
+  description: Everything that was refused, with C(variable), C(value), C(rule) and C(fix).
+  returned: on failure because of them
+  type: list
+  elements: dict
 running:
   description: The running values after the run; in check mode those that it would set.
   returned: success
   type: dict
   sample:
-    net.ipv4.tcp_rmem: 4096 87380 16777216
+    net.ipv4.tcp_rmem: 4096 131072 104857600
 """
 
 import glob
 import os
+import re
+from collections.abc import Iterator
 from dataclasses import asdict
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._kernel_parameters import (
-    Parameter,
-    RefusedError,
-    boot_overrides,
-    file_text,
-    input_problems,
-    parse_file,
-    settle,
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import (
+    read_text,
+    replace_file,
+    restore_file,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import read_text, replace_file
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._tuning import boot, dropins, kernel, values
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._tuning.parameters import (
+    EXTRA,
+    Parameter,
+    file_text,
+    wanted_parameters,
+)
 
-#: Where systemd-sysctl reads; of two files with the same name the one in the earlier folder counts.
-FOLDERS = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d")
+NOT_CHANGED = "Refused, nothing was changed:\n%s"
+PUT_BACK = "Failed, everything was put back: %s"
+LEFT = "%s is no longer in the list; the value that it has, %s, stays until the next boot"
+
+#: Where tuned notes its profile, that it runs, and that it starts at boot.
+TUNED_PROFILE = "/etc/tuned/active_profile"
+TUNED_MARKS = ("/run/tuned/tuned.pid", "/etc/systemd/system/multi-user.target.wants/tuned.service")
 
 
 class ProcSys:
@@ -122,8 +197,7 @@ class ProcSys:
 
     @staticmethod
     def _path(key: str) -> str:
-        # A key in slash form holds interface names with dots; in dot form the dots are the separators.
-        return os.path.join("/proc/sys", key if "/" in key else key.replace(".", "/"))
+        return os.path.join("/proc/sys", values.path_of(key))
 
     def read(self, key: str) -> str | None:
         """The running value, or None when there is no such key."""
@@ -136,7 +210,7 @@ class ProcSys:
     def refusal(self, key: str) -> str:
         """Why the key cannot be written: found by writing what it already holds."""
         value = self.read(key)
-        return self.write(key, value) if value is not None else "the kernel has no such key"
+        return self.write(key, value) if value is not None else kernel.ERR_NO_SUCH_KEY
 
     def write(self, key: str, value: str) -> str:
         """Set the running value; the reason when it was refused, else empty."""
@@ -147,69 +221,116 @@ class ProcSys:
             return error.strerror or str(error)
         return ""
 
+    def keys(self) -> Iterator[str]:
+        """All keys of the network, for a hint about a mistyped one."""
+        for folder, _folders, names in os.walk("/proc/sys/net"):
+            for name in names:
+                yield values.key_of(os.path.relpath(os.path.join(folder, name), "/proc/sys"))
 
-def other_files(own_path: str) -> list[tuple[str, dict[str, str]]]:
-    """The names and keys of the other files that are read at boot."""
-    found: dict[str, str] = {}
-    for folder in FOLDERS:
-        for path in glob.glob(os.path.join(folder, "*.conf")):
-            if path != own_path:
-                found.setdefault(os.path.basename(path), path)
-    return [(name, parse_file(read_text(path))) for name, path in found.items()]
+    def congestion_controls(self) -> tuple[list[str], list[str]]:
+        """Those that the kernel has, and those that it can load as modules."""
+        available = (self.read("net.ipv4.tcp_available_congestion_control") or "").split()
+        pattern = f"/lib/modules/{os.uname().release}/kernel/net/ipv4/tcp_*.ko*"
+        found = [re.match(r"tcp_(\w+)\.ko", os.path.basename(path)) for path in glob.glob(pattern)]
+        # tcp_diag is what ss asks, the only module of this name that is no congestion control.
+        return available, sorted(match.group(1) for match in found if match and match.group(1) != "diag")
+
+
+def tuned() -> boot.Tuned:
+    """What tuned will do when it starts; nothing when it neither runs nor starts at boot."""
+    names = read_text(TUNED_PROFILE).split() if any(os.path.lexists(mark) for mark in TUNED_MARKS) else []
+    if not names:
+        return boot.Tuned()
+    paths = [path for folder in boot.TUNED_FOLDERS for path in glob.glob(f"{folder}/*/tuned.conf")]
+    settings = boot.tuned_settings(names, {path: read_text(path) for path in paths})
+    return boot.Tuned(" ".join(names), boot.reapplies(read_text(boot.TUNED_SETTINGS)), settings)
+
+
+def overrides(
+    parameters: list[Parameter], own: dropins.ConfFile, files: list[dropins.ConfFile]
+) -> list[dropins.Override]:
+    """Which values another file changes later, and the file."""
+    at_boot = boot.boot_overrides(parameters, own, files)
+    named = {found.variable for found in at_boot}
+    by_tuned = boot.tuned_overrides(parameters, tuned(), read_text(boot.SYSCTL_CONF))
+    return at_boot + [found for found in by_tuned if found.variable not in named]
+
+
+def arguments() -> dict[str, Any]:
+    """The argument spec."""
+    parameter = {
+        "key": {"type": "str", "required": True, "no_log": False},
+        "value": {"type": "str", "required": True},
+        "reason": {"type": "str", "default": ""},
+    }
+    ports = {"first": {"type": "int", "required": True}, "last": {"type": "int", "required": True}}
+    return {
+        "path": {"type": "path", "default": "/etc/sysctl.d/90-gpu-cluster.conf"},
+        "parameters": {"type": "list", "elements": "dict", "required": True, "options": parameter},
+        "extra": {"type": "list", "elements": "dict", "default": [], "options": parameter},
+        "link_gbit": {"type": "float"},
+        "rtt_ms": {"type": "float"},
+        "neighbours": {"type": "int"},
+        "ephemeral_range": {"type": "dict", "options": ports},
+        "reserved_ports": {"type": "list", "elements": "str"},
+        "unsettable": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
+        "overridden": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
+    }
 
 
 def main() -> None:
-    """Compare, set, read back."""
+    """Compare, refuse what is wrong, write, set, read back."""
     module = AnsibleModule(
-        argument_spec={
-            "path": {"type": "path", "default": "/etc/sysctl.d/90-gpu-cluster.conf"},
-            "parameters": {
-                "type": "list",
-                "elements": "dict",
-                "required": True,
-                "options": {
-                    "key": {"type": "str", "required": True, "no_log": False},
-                    "value": {"type": "str", "required": True},
-                    "reason": {"type": "str", "default": ""},
-                },
-            },
-            "unsettable": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
-        },
-        supports_check_mode=True,
+        argument_spec=arguments(), required_together=[("link_gbit", "rtt_ms")], supports_check_mode=True
     )
-    path = module.params["path"]
-    parameters = [Parameter(entry["key"], entry["value"], entry["reason"]) for entry in module.params["parameters"]]
-    problems = input_problems(parameters)
-    if problems:
-        module.fail_json(msg="The list of kernel parameters is wrong: {}".format("; ".join(problems)))
+    given = dict(module.params)
+    path = given.pop("path")
+    report, accept = given.pop("unsettable") == "report", given.pop("overridden") == "report"
+    parameters, problems = wanted_parameters(**given)
+    text, before, existed = file_text(parameters), read_text(path), os.path.exists(path)
+    running, files = ProcSys(), dropins.read(boot.FOLDERS)
+    plan = kernel.compare(parameters, running)
+    found = overrides(parameters, dropins.ConfFile(path, text), files)
 
-    try:
-        outcome = settle(
-            parameters, ProcSys(), report=module.params["unsettable"] == "report", dry_run=module.check_mode
-        )
-    except RefusedError as error:
+    problems += boot.folder_problems(path)
+    problems += boot.rails_problems(parameters, files)
+    problems += kernel.congestion_problems(parameters, *running.congestion_controls())
+    mistyped = kernel.mistyped_problems(parameters, running, running.keys(), report=report)
+    problems += mistyped
+    if not report:
+        problems += kernel.unsettable_problems(parameters, plan.unsettable, [entry.variable for entry in mistyped])
+    if not accept:
+        problems += [override.problem(EXTRA) for override in found]
+    overridden = [override.as_dict() for override in found]
+    if problems:
         module.fail_json(
-            msg=(
-                f"{error}. Nothing was changed. Remove the keys from the list, or set kernel_tuning_unsettable: report "
-                "when this node is a container"
-            ),
-            unsettable=[asdict(entry) for entry in error.unsettable],
+            msg=NOT_CHANGED % "\n".join(problem.sentence() for problem in problems),
+            problems=[problem.as_dict() for problem in problems],
+            unsettable=[asdict(entry) for entry in plan.unsettable],
+            overridden=overridden,
         )
+
+    outcome = kernel.expected(plan)
+    if not module.check_mode:
+        # The file first: when it cannot be written, no running value was touched yet.
+        if before != text:
+            replace_file(module, path, text)
+        try:
+            outcome = kernel.settle(plan, running, report=report)
+        except kernel.RefusedError as error:
+            restore_file(module, path, before, existed)
+            module.fail_json(msg=PUT_BACK % error, unsettable=[asdict(entry) for entry in error.unsettable])
+
     for entry in outcome.unsettable:
         module.warn(entry.sentence())
-
-    text = file_text(parameters)
-    before = read_text(path)
-    if before != text and not module.check_mode:
-        replace_file(module, path, text)
-
-    overridden = boot_overrides(parameters, os.path.basename(path), other_files(path))
-    for sentence in overridden:
-        module.warn(sentence)
+    for override in found:
+        module.warn(f"{override.variable} = {override.wanted}: {override.sentence()}")
+    for key in sorted(values.key_of(dropped) for dropped in set(boot.parse(before)) - {one.path for one in parameters}):
+        module.warn(LEFT % (key, running.read(key)))
     module.exit_json(
         changed=outcome.changed or before != text,
         unsettable=[asdict(entry) for entry in outcome.unsettable],
-        overridden_at_boot=overridden,
+        overridden=overridden,
         running=outcome.after,
         diff=[
             {"before_header": path, "after_header": path, "before": before, "after": text},

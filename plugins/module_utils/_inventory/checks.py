@@ -46,6 +46,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan i
     PortPlanError,
     make_port_plan,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._tuning import limits as tuning_limits
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._tuning import parameters
 
 GROUP = "gpu_cluster_group"
 MINIMUM_MEMBERS = 2
@@ -65,6 +67,14 @@ OWN_RULES: dict[str, Callable[[Any], list[Problem]]] = {
     wishes.VARIABLE: wishes.interface_problems,
     wishes.HOSTNAME: wishes.hostname_problems,
     wishes.CONFIRM_SECONDS: wishes.confirm_seconds_problems,
+    parameters.PARAMETERS: parameters.list_problems(parameters.PARAMETERS),
+    parameters.EXTRA: parameters.list_problems(parameters.EXTRA),
+    parameters.LINK: parameters.link_problems,
+    parameters.RTT: parameters.rtt_problems,
+    parameters.NEIGHBOURS: parameters.neighbour_problems,
+    parameters.EPHEMERAL: parameters.ephemeral_problems,
+    parameters.RESERVED: parameters.reserved_problems,
+    tuning_limits.LIMITS: tuning_limits.limit_problems,
 }
 #: What the look at the hosts is made with, as playbooks/preflight.yml hands it over, beside the variables of preflight.
 LOOKED_WITH: dict[str, type | tuple[type, ...]] = {

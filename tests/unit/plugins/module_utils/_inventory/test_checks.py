@@ -21,7 +21,7 @@ SPECS: dict[str, dict[str, Any]] = {
     },
     "kernel_tuning": {
         "kernel_tuning_unsettable": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
-        "kernel_tuning_extra": {
+        "kernel_tuning_entries": {
             "type": "list",
             "elements": "dict",
             "options": {"key": {"type": "str", "required": True}, "value": {"type": "str"}},
@@ -65,7 +65,7 @@ def found(variables: dict[str, dict[str, Any]], hosts: list[str] | None = None) 
 
 
 def test_a_good_inventory_has_no_problems() -> None:
-    assert found(inventory(n1={"kernel_tuning_extra": [{"key": "a"}], "kernel_tuning_count": "3"})) == []
+    assert found(inventory(n1={"kernel_tuning_entries": [{"key": "a"}], "kernel_tuning_count": "3"})) == []
 
 
 def test_an_empty_group() -> None:
@@ -176,10 +176,10 @@ def test_port_plans_that_differ() -> None:
             "use one of: fail, report",
         ),
         (
-            "kernel_tuning_extra",
+            "kernel_tuning_entries",
             [{"ke": 1}],
-            "missing required arguments: key found in kernel_tuning_extra; "
-            "unknown kernel_tuning_extra.ke. Supported parameters include: key, value",
+            "missing required arguments: key found in kernel_tuning_entries; "
+            "unknown kernel_tuning_entries.ke. Supported parameters include: key, value",
             "see the table of variables in roles/kernel_tuning/README.md",
         ),
         (
@@ -206,7 +206,7 @@ def test_port_plans_that_differ() -> None:
             "sizes_bytes is 3, expected 4 to 8589934592",
             "choose a value in this range",
         ),
-        ("kernel_tuning_extras", [], checks.ERR_UNKNOWN, "write kernel_tuning_extra instead"),
+        ("kernel_tuning_entriess", [], checks.ERR_UNKNOWN, "write kernel_tuning_entries instead"),
         ("kernel_tuning_zzzzzzzzzzzzzzzzzzzz", [], checks.ERR_UNKNOWN, "remove it, or see the README of the role"),
         ("kernel_versions", "5", checks.ERR_UNKNOWN, "write kernel_version instead"),
         ("common_groups", "x", checks.ERR_UNKNOWN, "write common_group instead"),
@@ -216,6 +216,25 @@ def test_port_plans_that_differ() -> None:
 def test_a_refused_variable(name: str, value: Any, rule: str, fix: str) -> None:
     problems = checks.inventory_problems(inventory(n2={name: value}), ["n1", "n2", "n3"], "gpu_cluster", SPECS)
     assert [(item.host, item.variable, item.rule, item.fix) for item in problems] == [("n2", name, rule, fix)]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "variable"),
+    [
+        ("kernel_tuning_extra", [{"key": "net.ipv4.tcp_rmem", "value": "4096 9 8"}], "kernel_tuning_extra[0]"),
+        ("kernel_tuning_parameters", [{"ke": 1}], "kernel_tuning_parameters[0]"),
+        ("kernel_tuning_link_gbit", "fast", "kernel_tuning_link_gbit"),
+        ("kernel_tuning_rtt_ms", -1, "kernel_tuning_rtt_ms"),
+        ("kernel_tuning_neighbours", -1, "kernel_tuning_neighbours"),
+        ("kernel_tuning_ephemeral_range", {"first": 60999, "last": 32768}, "kernel_tuning_ephemeral_range"),
+        ("kernel_tuning_reserved_ports", ["9-8"], "kernel_tuning_reserved_ports[0]"),
+        ("kernel_tuning_limits", [{"item": "memlok", "value": "1", "reason": ""}], "kernel_tuning_limits[0].item"),
+    ],
+)
+def test_kernel_tuning_is_checked_by_its_own_rules(name: str, value: Any, variable: str) -> None:
+    specs = {**SPECS, "kernel_tuning": {**SPECS["kernel_tuning"], name: {"type": "raw"}}}
+    problems = checks.inventory_problems(inventory(n2={name: value}), ["n1", "n2", "n3"], "gpu_cluster", specs)
+    assert {(item.host, item.variable.split(" ")[0]) for item in problems} == {("n2", variable)}
 
 
 def test_a_list_of_interfaces_is_checked_by_its_own_rules() -> None:

@@ -61,7 +61,11 @@ def test_all_addresses_of_a_member_are_known_each_once() -> None:
         (["10.2.0.11/24"], "gpu_cluster_further_addresses[0]", members.ERR_NOT_ADDRESS),
         (["10.2.0.11", "fe80::1"], "gpu_cluster_further_addresses[1]", members.ERR_NOT_ADDRESS),
         (["2001:db8::7"], "gpu_cluster_further_addresses[0]", members.ERR_SAMPLE),
-        (members.Unreadable("no such variable"), "gpu_cluster_further_addresses", "cannot be evaluated: no such variable"),
+        (
+            members.Unreadable("no such variable"),
+            "gpu_cluster_further_addresses",
+            "cannot be evaluated: no such variable",
+        ),
     ],
 )
 def test_a_wrong_further_address_is_refused(value: Any, variable: str, rule: str) -> None:
