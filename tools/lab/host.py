@@ -25,6 +25,8 @@ TOOLS = {
     "nft": "nftables",
     "rpmbuild": "rpm",
     "createrepo_c": "createrepo-c",
+    "gpg": "gnupg",
+    "openssl": "openssl",
     "ip": "iproute2",
     "nsenter": "util-linux",
     "ssh": "openssh-client",

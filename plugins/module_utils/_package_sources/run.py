@@ -1,0 +1,417 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One run from the variables to the result: read the node, ask the network, decide, change.
+
+The order is here; what is decided, and how it is said, is in the other files.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import Mover
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import (
+    openpgp,
+    plan,
+    probe,
+    repo_file,
+    system,
+    verdict,
+    wishes,
+)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.catalogue import Node
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.wishes import Wish
+
+WHEEL_FOLDER_VARIABLE = "package_sources_wheel_folder"
+WHEEL_INDEX_VARIABLE = "package_sources_wheel_index_url"
+ERR_NO_CA = "the node has no such file"
+FIX_CA = "copy the authority's certificate to the node before this role runs, or correct the path"
+WARN_UNUSED = (
+    "The node has no repository {id} in use, and none was switched on. Where packages of it are needed, give "
+    "package_sources_repositories[{id}] the baseurl of a mirror; where not, leave the entry out."
+)
+WARN_STALE_KEY = (
+    "rpm still trusts the key {fingerprint} of a repository that is gone. To end that, run "
+    "`rpm -e {package}` on the node."
+)
+WARN_NOT_ASKED = (
+    "{url} was not asked: it is behind {proxy}, and only proxies of the kind http:// can be used for asking. "
+    "dnf tries it when the definition changes."
+)
+
+
+class RefusedError(Exception):
+    """Something cannot be used, and nothing was changed."""
+
+    def __init__(self, problems: Sequence[Problem], asked: Sequence[Mapping[str, Any]] = ()) -> None:
+        super().__init__("; ".join(problem.rule for problem in problems))
+        self.problems = tuple(problems)
+        self.asked = list(asked)
+
+
+class Asking:
+    """Questions of this run, and what was answered."""
+
+    def __init__(self, seconds: int) -> None:
+        self.seconds = seconds
+        self.answers: dict[probe.Question, probe.Answer] = {}
+
+    def all(self, questions: Sequence[probe.Question]) -> None:
+        """Ask what was not asked before, all at once."""
+        self.answers.update(probe.fetch_all([one for one in questions if one not in self.answers], self.seconds))
+
+    @property
+    def report(self) -> list[dict[str, Any]]:
+        """What was asked, for the result."""
+        return [
+            {
+                "url": answer.url,
+                "answer": str(answer.status) if answer.kind == probe.STATUS else answer.kind,
+                "seconds": answer.seconds,
+                "proxy": answer.proxy,
+            }
+            for answer in self.answers.values()
+        ]
+
+
+class Routes:
+    """How each address is reached: as dnf will, with what is wanted and with what dnf.conf says already."""
+
+    def __init__(self, proxy: str, ca_certificate: str, dnf_conf: str) -> None:
+        sections = repo_file.parse(system.DNF_CONF, dnf_conf)
+        options: Mapping[str, str] = next((found.options for found in sections if found.id == repo_file.MAIN), {})
+        self.wanted = proxy
+        self.ca_certificate = ca_certificate or options.get("sslcacert", "")
+        self.configured = options.get("proxy", "")
+        if self.configured and options.get("proxy_username"):
+            parts = urlsplit(self.configured)
+            user = ":".join(quote(options.get(f"proxy_{name}", ""), safe="") for name in ("username", "password"))
+            self.configured = f"{parts.scheme}://{user}@{parts.netloc}"
+
+    def route(self, own_proxy: str = "") -> probe.Route:
+        """For an entry with a proxy of its own, or for all others."""
+        if own_proxy:
+            return probe.Route("" if own_proxy == wishes.NONE else own_proxy, self.ca_certificate)
+        if self.wanted:
+            return probe.Route(None if self.wanted == wishes.NONE else self.wanted, self.ca_certificate)
+        is_set = self.configured not in ("", "_none_")
+        return probe.Route(self.configured if is_set else None, self.ca_certificate)
+
+    @property
+    def dnf_arguments(self) -> tuple[str, ...]:
+        """The same for a dnf that runs before dnf.conf is changed."""
+        if not self.wanted:
+            return ()
+        return (f"--setopt=proxy={'' if self.wanted == wishes.NONE else self.wanted}",)
+
+
+def outcome(module: Mover, params: Mapping[str, Any], check_mode: bool) -> dict[str, Any]:
+    """The result of the module, with its warnings; raises RefusedError before anything is changed."""
+    node = system.read_node()
+    proxy, ca_certificate, seconds = params["proxy"], params["ca_certificate"], params["timeout_seconds"]
+    wanted, wrong = wishes.read_wishes(params["repositories"], params["key_texts"], node)
+    problems = [*wrong, *wishes.setting_problems(proxy, ca_certificate, seconds)]
+    if ca_certificate and not problems and not os.path.isfile(ca_certificate):
+        problems.append(Problem(wishes.CA_VARIABLE, shown(ca_certificate), ERR_NO_CA, FIX_CA))
+    if problems:
+        raise RefusedError(problems)
+
+    files = system.read_repo_files()
+    our_file = os.path.realpath(system.OUR_FILE)
+    our_text = files.pop(our_file, "")
+    dnf_conf = system.read_text(system.DNF_CONF) or ""
+    sections = [section for path, text in files.items() for section in repo_file.parse(path, text)]
+    ours = {section.id: section for section in repo_file.parse(our_file, our_text)}
+    routes = Routes(proxy, ca_certificate, dnf_conf)
+
+    offers = _offers(wanted, sections, ours, routes, seconds, problems)
+    plans = plan.decide(wanted, sections, tuple(ours), offers, node)
+    problems += plans.problems
+    asking = Asking(seconds)
+    warnings = _ask_repositories(asking, plans.defined, routes, problems)
+    key_texts = _keys(asking, plans.defined, routes, problems)
+    _ask_wheels(asking, params.get("wheels") or {}, routes, node, problems)
+    new_text = plan.file_text(plans.defined, ca_certificate)
+    if not problems:
+        # What cannot be reached needs no second opinion, and dnf would take long to give one.
+        _try_with_dnf(plans, new_text, ours, routes, node, seconds, problems)
+    if problems:
+        raise RefusedError(problems, asking.report)
+
+    contents: dict[str, str | None] = dict(plan.with_switches(files, plans.switches))
+    contents[our_file] = new_text or None
+    if proxy:
+        contents[os.path.realpath(system.DNF_CONF)] = plan.with_proxy(dnf_conf, proxy)
+    contents.update({plan.key_path(wish): key_texts[wish.id] for wish in plans.defined})
+    stale = [path for path in glob.glob(system.KEY_FILES) if path not in contents]
+    contents.update(dict.fromkeys(stale))
+
+    trusted = system.trusted_keys() if plans.defined or stale else ()
+    imports, dropped = _key_change(key_texts, trusted)
+    before = {path: system.read_text(path) for path in contents}
+    change = system.Change({path: text for path, text in contents.items() if text != before[path]}, imports, dropped)
+    for path in stale:
+        warnings += _stale_key_warnings(before[path] or "", trusted, key_texts)
+    warnings += [WARN_UNUSED.format(id=one.wish.id) for one in plans.decisions if one.action == plan.UNUSED]
+    if change and not check_mode:
+        with system.applied(module, change):
+            _read_back(plans, imports)
+    return {
+        "changed": bool(change),
+        "repositories": [decision.as_dict() for decision in plans.decisions],
+        "keys": [
+            {"fingerprint": fingerprint, "repository": wish.section, "path": plan.key_path(wish)}
+            for wish in plans.defined
+            for fingerprint in wish.fingerprints
+        ],
+        "asked": asking.report,
+        "warnings": warnings,
+        "diff": _diff(change, before, trusted),
+    }
+
+
+# --- what the node and the network say ------------------------------------------------------------------------------
+
+
+def _offers(
+    wanted: Sequence[Wish],
+    sections: Sequence[repo_file.Section],
+    ours: Mapping[str, repo_file.Section],
+    routes: Routes,
+    seconds: int,
+    problems: list[Problem],
+) -> dict[str, set[str]]:
+    """Which of the node's repositories offer the packages by which the known ones are told."""
+    packages = plan.needed_look_ups(wanted, sections, tuple(ours))
+    if not packages:
+        return {}
+    off = [f"--disablerepo={name}" for name in (*plan.replaced_ids(wanted, sections), *ours)]
+    # Every repository that cannot be read is to be named, and not only the first.
+    arguments = ["--setopt=*.skip_if_unavailable=1", *routes.dnf_arguments, *off]
+    ended = system.dnf([*arguments, "repoquery", "--queryformat", verdict.QUERY_FORMAT, *packages], seconds)
+    failed = verdict.failed_repositories(ended.err)
+    problems += [verdict.own_problem(name, ended.err) for name in failed]
+    if ended.code and not failed:
+        problems.append(verdict.own_problem("dnf", ended.err))
+    found: dict[str, set[str]] = {}
+    for repository, offered in verdict.names_by_repository(ended.out.splitlines()).items():
+        for name, _arch in offered:
+            found.setdefault(name, set()).add(repository)
+    return found
+
+
+def _ask_repositories(asking: Asking, defined: Sequence[Wish], routes: Routes, problems: list[Problem]) -> list[str]:
+    """Ask for every repository's metadata, and for the keys that have to be fetched, in one go; warnings."""
+    questions: dict[str, probe.Question] = {}
+    warnings = []
+    for wish in defined:
+        route = routes.route(wish.proxy)
+        url = wish.metalink or f"{wish.baseurl}/{verdict.REPOMD}"
+        if route.proxy and not route.proxy.startswith("http://"):
+            warnings.append(WARN_NOT_ASKED.format(url=url, proxy=route.proxy.rsplit("@", 1)[-1]))
+        else:
+            questions[wish.id] = probe.Question(url, route)
+    keys = [question for wish in defined for question in _key_questions(wish, routes)]
+    asking.all([*questions.values(), *keys])
+
+    mirrors: dict[str, list[probe.Question]] = {}
+    asked = [wish for wish in defined if wish.id in questions]
+    for wish in asked:
+        if wish.metalink:
+            urls, problem = verdict.metalink_mirrors(wish, asking.answers[questions[wish.id]])
+            problems += [problem] if problem else []
+            mirrors[wish.id] = [probe.Question(url, questions[wish.id].route) for url in urls]
+        else:
+            mirrors[wish.id] = [questions[wish.id]]
+    asking.all([question for several in mirrors.values() for question in several])
+    for wish in asked:
+        found = [verdict.repomd_problem(wish, asking.answers[question]) for question in mirrors[wish.id]]
+        # One mirror that answers is enough; if none does, the preferred one is named.
+        if all(found):
+            problems += [problem for problem in found[:1] if problem]
+    return warnings
+
+
+def _kept_key(wish: Wish) -> str:
+    """The key file of an earlier run, if it still is what is pinned."""
+    text = system.read_text(plan.key_path(wish)) or ""
+    return "" if verdict.key_problems(wish, "", text, time.time()) else text
+
+
+def _key_questions(wish: Wish, routes: Routes) -> Iterator[probe.Question]:
+    """Keys come once from the network; after that the file with the pinned key is enough."""
+    is_fetched = "://" in wish.gpg_key
+    is_local = wish.gpg_key.startswith("file:")
+    if is_fetched and (is_local or not _kept_key(wish)):
+        yield probe.Question(wish.gpg_key, routes.route(wish.proxy))
+
+
+def _keys(asking: Asking, defined: Sequence[Wish], routes: Routes, problems: list[Problem]) -> dict[str, str]:
+    """The text of each repository's key file; what is no such key becomes a problem."""
+    found = {}
+    for wish in defined:
+        source, text = wish.gpg_key, wish.key_text or _kept_key(wish)
+        for question in _key_questions(wish, routes):
+            answer = asking.answers[question]
+            problem = verdict.key_answer_problem(wish, answer)
+            if problem:
+                problems.append(problem)
+                text = ""
+                break
+            text = answer.body.decode("utf-8", "surrogateescape")
+        else:
+            problems += verdict.key_problems(wish, source, text, time.time())
+        found[wish.id] = text.rstrip() + "\n"
+    return found
+
+
+def _ask_wheels(asking: Asking, given: Mapping[str, Any], routes: Routes, node: Node, problems: list[Problem]) -> None:
+    """Whether pip is going to find what it needs, unless that is installed already."""
+    requirements = tuple(
+        requirement
+        for requirement in given.get("requirements", ())
+        if not any(glob.glob(one) for one in verdict.installed_patterns(given["prefix"], requirement))
+    )
+    folder, index_url = given.get("folder", ""), str(given.get("index_url", "")).rstrip("/")
+    if folder:
+        wheels = verdict.Wheels(WHEEL_FOLDER_VARIABLE, folder, "", requirements)
+        names = tuple(os.listdir(folder)) if os.path.isdir(folder) else None
+        if names is None and requirements:
+            fix = "mount or copy the folder to the node, or correct the path"
+            problems.append(Problem(wheels.variable, shown(folder), verdict.ERR_NO_FOLDER, fix))
+        found = [verdict.wheel_problem(wheels, one, names, node.arch) for one in requirements if names is not None]
+    elif index_url:
+        wheels = verdict.Wheels(WHEEL_INDEX_VARIABLE, "", index_url, requirements)
+        pages = {
+            one: probe.Question(
+                f"{index_url}/{verdict.normal_name(verdict.split_requirement(one)[0])}/", routes.route()
+            )
+            for one in requirements
+        }
+        asking.all(list(pages.values()))
+        found = [verdict.index_problem(wheels, one, asking.answers[page], node.arch) for one, page in pages.items()]
+    else:
+        found = []
+    problems += [problem for problem in found if problem]
+
+
+def _try_with_dnf(
+    plans: plan.Plan,
+    text: str,
+    ours: Mapping[str, repo_file.Section],
+    routes: Routes,
+    node: Node,
+    seconds: int,
+    problems: list[Problem],
+) -> None:
+    """Let dnf read what is new or different, with fresh metadata and apart from its configuration."""
+    wanted = {section.id: section for section in repo_file.parse(system.OUR_FILE, text)}
+    changed = [
+        wish
+        for wish in plans.defined
+        if wish.section not in ours or dict(ours[wish.section].options) != dict(wanted[wish.section].options)
+    ]
+    common = ["--refresh", "--disablerepo=*", *routes.dnf_arguments]
+    with system.temporary_repo_folder(text) as folder:
+        for wish in changed:
+            ended = system.dnf(
+                [
+                    f"--setopt=reposdir={folder}",
+                    *common,
+                    f"--enablerepo={wish.section}",
+                    "repoquery",
+                    "--queryformat",
+                    verdict.QUERY_FORMAT,
+                ],
+                seconds,
+            )
+            if ended.code:
+                problems.append(verdict.dnf_problem(wish, ended.err))
+                continue
+            offered = verdict.names_by_repository(ended.out.splitlines()).get(wish.section, set())
+            problems += verdict.content_problems(wish, offered, node.arch)
+    for _wish, name in plans.switched_on:
+        ended = system.dnf([*common, f"--enablerepo={name}", "makecache"], seconds)
+        if ended.code:
+            problems.append(verdict.own_problem(name, ended.err))
+
+
+# --- the change -----------------------------------------------------------------------------------------------------
+
+
+def _key_change(
+    key_texts: Mapping[str, str], trusted: Sequence[system.TrustedKey]
+) -> tuple[tuple[str, ...], tuple[system.TrustedKey, ...]]:
+    """Texts to import, and what rpm has of the same keys from before they were renewed."""
+    now = time.time()
+    valid = {one.key.fingerprint for one in trusted if not one.key.is_expired(now)}
+    expired = {one.key.fingerprint: one for one in trusted if one.key.is_expired(now)}
+    imports: dict[str, None] = {}
+    dropped = []
+    for text in key_texts.values():
+        missing = [key.fingerprint for key in openpgp.parse_keys(text) if key.fingerprint not in valid]
+        if missing:
+            imports[text] = None
+            dropped += [expired[fingerprint] for fingerprint in missing if fingerprint in expired]
+    return tuple(imports), tuple(dict.fromkeys(dropped))
+
+
+def _stale_key_warnings(text: str, trusted: Sequence[system.TrustedKey], key_texts: Mapping[str, str]) -> list[str]:
+    """Keys of a file that goes, which rpm goes on to trust for every repository."""
+    used = {key.fingerprint for one in key_texts.values() for key in openpgp.parse_keys(one)}
+    try:
+        gone = {key.fingerprint for key in openpgp.parse_keys(text)} - used
+    except openpgp.KeyFileError:
+        return []
+    return [
+        WARN_STALE_KEY.format(fingerprint=one.key.fingerprint, package=one.package)
+        for one in trusted
+        if one.key.fingerprint in gone
+    ]
+
+
+def _read_back(plans: plan.Plan, imports: Sequence[str]) -> None:
+    """What dnf and rpm say after the change; raises SystemFailure."""
+    ended = system.run(["dnf", "-q", "repolist", "--enabled"], system.DNF_SECONDS)
+    enabled = {line.split()[0] for line in ended.out.splitlines() if line.strip()}
+    wanted_on = {wish.section for wish in plans.defined} | {name for _wish, name in plans.switched_on}
+    wanted_off = {section.id for section, is_on in plans.switches if not is_on}
+    trusted = {one.key.fingerprint for one in system.trusted_keys()}
+    imported = {key.fingerprint for text in imports for key in openpgp.parse_keys(text)}
+    wrong = [f"dnf does not list {name}" for name in sorted(wanted_on - enabled)]
+    wrong += [f"dnf still lists {name}" for name in sorted(wanted_off & enabled)]
+    wrong += [f"rpm does not list the key {fingerprint}" for fingerprint in sorted(imported - trusted)]
+    if ended.code:
+        wrong = [" ".join(ended.err.split())]
+    if wrong:
+        raise system.SystemFailure(system.ERR_NOT_READ_BACK.format(", ".join(wrong)))
+
+
+def _diff(
+    change: system.Change, before: Mapping[str, str | None], trusted: Sequence[system.TrustedKey]
+) -> list[dict[str, str]]:
+    """The files, and the keys that rpm trusts, as Ansible shows differences."""
+    result = [
+        {"before_header": path, "after_header": path, "before": before[path] or "", "after": text or ""}
+        for path, text in sorted(change.files.items())
+    ]
+    if change.keys:
+        old = sorted(one.key.fingerprint for one in trusted)
+        new = {key.fingerprint for text in change.keys for key in openpgp.parse_keys(text)}
+        title = "keys trusted by rpm"
+        result.append(
+            {
+                "before_header": title,
+                "after_header": title,
+                "before": "".join(f"{fingerprint}\n" for fingerprint in old),
+                "after": "".join(f"{fingerprint}\n" for fingerprint in sorted({*old, *new})),
+            }
+        )
+    return result

@@ -1,0 +1,242 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whole runs against a node and a network that are made up: what a lab without internet cannot show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import probe, run, system
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.catalogue import Node
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.probe import Answer, Question
+
+DATA = Path(__file__).parent / "data"
+ONE = "8475E992814C1C37DD9037A5B04DC6620B4406AB"
+TWO = "2DBD862750C2C6C1AEE637C8889FBA33DA439B85"
+KEY = (DATA / "subkey.asc").read_text()
+
+CENTOS = "/etc/yum.repos.d/centos.repo"
+STOCK = "[baseos]\nname=BaseOS\nenabled=1\n[crb]\nname=CRB\nenabled=0\n"
+METALINK_URL = "https://mirrors.fedoraproject.org/metalink?repo=epel-9&arch=x86_64"
+METALINK = (
+    b"<metalink><url>https://a.example.com/epel/repodata/repomd.xml</url>"
+    b"<url>https://b.example.com/epel/repodata/repomd.xml</url></metalink>"
+)
+NVIDIA = "https://developer.download.nvidia.com/compute/cuda/repos/rhel9/x86_64"
+REPOMD = b'<repomd xmlns="http://linux.duke.edu/metadata/repo"><data type="primary"/></repomd>'
+EPEL_ENTRY = {"id": "epel", "gpg_fingerprints": [TWO]}
+NVIDIA_ENTRY = {"id": "nvidia", "gpg_fingerprints": [TWO]}
+
+
+class World:
+    """The node's files, what the network answers, and what was done."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, str] = {CENTOS: STOCK, system.DNF_CONF: "[main]\nbest=True\n"}
+        self.network: dict[str, bytes] = {
+            METALINK_URL: METALINK,
+            "https://b.example.com/epel/repodata/repomd.xml": REPOMD,
+            "https://dl.fedoraproject.org/pub/epel/RPM-GPG-KEY-EPEL-9": KEY.encode(),
+            f"{NVIDIA}/repodata/repomd.xml": REPOMD,
+            f"{NVIDIA}/D42D0685.pub": KEY.encode(),
+        }
+        self.offered = {"dkms": "gpu-cluster-epel", "libnccl": "gpu-cluster-nvidia"}
+        self.trusted: tuple[system.TrustedKey, ...] = ()
+        self.questions: list[Question] = []
+        self.dnf_calls: list[str] = []
+        self.changes: list[system.Change] = []
+
+    def repo_files(self) -> dict[str, str]:
+        return {path: text for path, text in self.files.items() if path.endswith(".repo")}
+
+    def fetch_all(self, questions: Sequence[Question], seconds: int) -> dict[Question, Answer]:
+        self.questions += questions
+        return {
+            question: Answer(question.url, probe.OK, 200, self.network[question.url])
+            if question.url in self.network
+            else Answer(question.url, probe.STATUS, 404)
+            for question in questions
+        }
+
+    def dnf(self, arguments: Sequence[str], seconds: int) -> system.Ended:
+        text = " ".join(arguments)
+        self.dnf_calls.append(text)
+        if "repoquery" not in text:
+            return system.Ended(0, "", "")
+        # A query for certain packages is about the node's own repositories, which here offer none of them.
+        ours = [name for name in self.offered.items() if f"--enablerepo={name[1]}" in text]
+        return system.Ended(0, "".join(f"{repository}\t{name}\tx86_64\n" for name, repository in ours), "")
+
+    def command(self, argv: Sequence[str], seconds: int) -> system.Ended:
+        lines = [line[1:-1] for text in self.repo_files().values() for line in text.splitlines() if line[:1] == "["]
+        return system.Ended(0, "repo id  repo name\n" + "\n".join(lines), "")
+
+    @contextmanager
+    def applied(self, module: object, change: system.Change) -> Iterator[None]:
+        self.changes.append(change)
+        for path, text in change.files.items():
+            self.files.pop(path, None)
+            if text is not None:
+                self.files[path] = text
+        self.trusted += system.parse_trusted_keys("".join(f"gpg-pubkey-1-2\n{text}\n" for text in change.keys))
+        yield
+
+    def run(self, *entries: dict[str, Any], check_mode: bool = False, **settings: Any) -> dict[str, Any]:
+        params = {"repositories": list(entries), "key_texts": {}, "proxy": "", "ca_certificate": ""}
+        params.update({"timeout_seconds": 5, "wheels": None, **settings})
+        return run.outcome(None, params, check_mode)  # type: ignore[arg-type]
+
+    def refused(self, *entries: dict[str, Any], **settings: Any) -> list[str]:
+        with pytest.raises(run.RefusedError) as caught:
+            self.run(*entries, **settings)
+        assert not self.changes
+        return [problem.sentence() for problem in caught.value.problems]
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    found = World()
+    monkeypatch.setattr(system, "read_node", lambda: Node(9, "9", "x86_64"))
+    monkeypatch.setattr(system, "read_repo_files", found.repo_files)
+    monkeypatch.setattr(system, "read_text", found.files.get)
+    monkeypatch.setattr(system, "dnf", found.dnf)
+    monkeypatch.setattr(system, "run", found.command)
+    monkeypatch.setattr(system, "trusted_keys", lambda: found.trusted)
+    monkeypatch.setattr(system, "applied", found.applied)
+    monkeypatch.setattr(system, "KEY_FILES", "/no/such/folder/*")
+    monkeypatch.setattr(probe, "fetch_all", found.fetch_all)
+    return found
+
+
+def actions(result: dict[str, Any]) -> dict[str, str]:
+    return {entry["id"]: entry["action"] for entry in result["repositories"]}
+
+
+def test_a_fresh_machine_with_internet(world: World) -> None:
+    entries = ({"id": "crb"}, EPEL_ENTRY, NVIDIA_ENTRY)
+    result = world.run(*entries)
+    assert result["changed"] and not result["warnings"]
+    assert actions(result) == {"crb": "switched_on", "epel": "defined", "nvidia": "defined"}
+    assert world.files[CENTOS] == STOCK.replace("enabled=0", "enabled=1")
+    text = world.files[system.OUR_FILE]
+    assert f"metalink={METALINK_URL}\n" in text and f"baseurl={NVIDIA}/\n" in text
+    assert world.files["/etc/pki/rpm-gpg/RPM-GPG-KEY-gpu-cluster-nvidia"] == KEY
+    assert [key.key.fingerprint for key in world.trusted] == [TWO]
+    assert any("--enablerepo=crb makecache" in call for call in world.dnf_calls)
+
+    # The second run asks for metadata and nothing else: no key, no dnf.
+    world.questions.clear()
+    world.dnf_calls.clear()
+    assert not world.run(*entries)["changed"]
+    assert sorted(question.url.rsplit("/", 1)[-1] for question in world.questions) == [
+        "metalink?repo=epel-9&arch=x86_64",
+        "repomd.xml",
+        "repomd.xml",
+        "repomd.xml",
+    ]
+    assert world.dnf_calls == []
+
+
+def test_check_mode_says_the_same_and_does_nothing(world: World) -> None:
+    before = dict(world.files)
+    result = world.run({"id": "crb"}, EPEL_ENTRY, check_mode=True)
+    assert result["changed"] and world.files == before and not world.changes
+    headers = [entry["after_header"] for entry in result["diff"]]
+    assert headers == [
+        "/etc/pki/rpm-gpg/RPM-GPG-KEY-gpu-cluster-epel",
+        CENTOS,
+        system.OUR_FILE,
+        "keys trusted by rpm",
+    ]
+
+
+def test_one_mirror_of_a_metalink_is_enough_and_none_is_a_problem(world: World) -> None:
+    assert world.run(EPEL_ENTRY, check_mode=True)["changed"]
+    del world.network["https://b.example.com/epel/repodata/repomd.xml"]
+    (said,) = world.refused(EPEL_ENTRY)
+    assert "[epel].metalink = 'https://a.example.com/epel': the mirror answers 404" in said
+
+
+def test_everything_that_is_wrong_is_said_at_once(world: World) -> None:
+    world.network.clear()
+    said = " ".join(world.refused(EPEL_ENTRY, NVIDIA_ENTRY, {"id": "nvidea"}))
+    for part in ("[epel].metalink", "[nvidia].baseurl", "[nvidia].gpg_key", "[epel].gpg_key", "did you mean nvidia?"):
+        assert part in said
+    assert not any("makecache" in call or "reposdir" in call for call in world.dnf_calls)
+
+
+def test_a_node_whose_repositories_offer_the_packages_is_left_alone(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offered = system.Ended(0, "site\tdkms\tnoarch\nsite\tlibnccl\tx86_64\n", "")
+    monkeypatch.setattr(system, "dnf", lambda arguments, seconds: offered)
+    result = world.run({"id": "epel"}, {"id": "nvidia"})
+    assert not result["changed"] and not world.questions
+    assert actions(result) == {"epel": "offered", "nvidia": "offered"}
+
+
+def test_a_key_that_expired_in_rpm_and_was_renewed_is_imported_again(world: World) -> None:
+    world.trusted = system.parse_trusted_keys("gpg-pubkey-0b4406ab-1\n" + (DATA / "expires.asc").read_text())
+    texts = {"a": (DATA / "renewed.asc").read_text()}
+    imports, dropped = run._key_change(texts, world.trusted)
+    assert imports == (texts["a"],) and [one.package for one in dropped] == ["gpg-pubkey-0b4406ab-1"]
+    assert run._key_change({"a": KEY}, system.parse_trusted_keys(f"gpg-pubkey-1-2\n{KEY}")) == ((), ())
+
+
+def test_what_dnf_conf_says_about_the_proxy_counts(world: World) -> None:
+    world.files[system.DNF_CONF] = "[main]\nproxy=http://p:1\nproxy_username=me@x\nproxy_password=a b\nsslcacert=/ca\n"
+    world.run(EPEL_ENTRY, check_mode=True)
+    assert {question.route for question in world.questions} == {probe.Route("http://me%40x:a%20b@p:1", "/ca")}
+
+
+@pytest.mark.parametrize(
+    ("configured", "wanted", "own", "expected"),
+    [
+        ("", "", "", None),
+        ("_none_", "", "", None),
+        ("http://p:1", "", "", "http://p:1"),
+        ("http://p:1", "http://q:2", "", "http://q:2"),
+        ("http://p:1", "none", "", None),
+        ("http://p:1", "http://q:2", "none", ""),
+        ("", "http://q:2", "http://r:3", "http://r:3"),
+    ],
+)
+def test_the_proxy_that_is_used(configured: str, wanted: str, own: str, expected: str | None) -> None:
+    text = f"[main]\nproxy={configured}\n" if configured else "[main]\n"
+    assert run.Routes(wanted, "", text).route(own).proxy == expected
+
+
+def test_a_proxy_that_cannot_be_used_for_asking_is_said(world: World) -> None:
+    world.files[system.DNF_CONF] = "[main]\nproxy=socks5://p:1\n"
+    world.files["/etc/pki/rpm-gpg/RPM-GPG-KEY-gpu-cluster-epel"] = KEY
+    result = world.run(EPEL_ENTRY)
+    assert not world.questions and "behind socks5://p:1" in result["warnings"][0]
+    assert any("--enablerepo=gpu-cluster-epel" in call for call in world.dnf_calls)
+
+
+def test_an_authority_that_is_not_on_the_node(world: World) -> None:
+    (said,) = world.refused(EPEL_ENTRY, ca_certificate="/no/such/ca.pem")
+    assert said.startswith("package_sources_ca_certificate = '/no/such/ca.pem': the node has no such file.")
+
+
+def test_what_dnf_does_not_read_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    error = "Error: Failed to download metadata for repo 'gpu-cluster-nvidia': checksum mismatch\n"
+
+    def dnf(arguments: Sequence[str], seconds: int) -> system.Ended:
+        return system.Ended(1, "", error) if "--enablerepo=gpu-cluster-nvidia" in arguments else system.Ended(0, "", "")
+
+    monkeypatch.setattr(system, "dnf", dnf)
+    (said,) = world.refused(NVIDIA_ENTRY)
+    assert f"[nvidia].baseurl = '{NVIDIA}': dnf cannot use the repository: checksum mismatch." in said
+
+
+def test_a_change_that_dnf_does_not_show_fails(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(system, "run", lambda argv, seconds: system.Ended(0, "repo id\nbaseos\n", ""))
+    with pytest.raises(system.SystemFailure, match="dnf does not list gpu-cluster-nvidia"):
+        world.run(NVIDIA_ENTRY)
