@@ -94,45 +94,15 @@ payload_digest:
   type: str
 """
 
-import base64
-import hashlib
-import os
-
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import change
-
-PAYLOAD_BYTES = 65536
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.step import STEPS, answer
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.change import NETWORK
 
 
 def main() -> None:
     """Do the step, answer with the state."""
-    module = AnsibleModule(
-        argument_spec={
-            "run_id": {"type": "str", "required": True},
-            "step": {"type": "str", "choices": ["look", "confirm", "abort"], "default": "look"},
-            "payload": {"type": "str", "default": ""},
-        },
-    )
-    run_id, step = module.params["run_id"], module.params["step"]
-    try:
-        if step != "look":
-            change.leave_word(run_id, step)
-        state = change.wait_for_end(module.run_command, run_id, 0 if step == "look" else change.CONFIRM_SECONDS)
-        if state["state"] in change.FINAL:
-            change.mark_seen(run_id)
-    except change.ChangeError as error:
-        module.fail_json(msg=str(error))
-    payload = base64.b64encode(os.urandom(PAYLOAD_BYTES)).decode("ascii")
-    module.exit_json(
-        **{
-            **state,
-            "changed": step != "look",
-            "digest": hashlib.sha256(module.params["payload"].encode()).hexdigest(),
-            "payload": payload,
-            "payload_digest": hashlib.sha256(payload.encode()).hexdigest(),
-        }
-    )
+    answer(AnsibleModule(argument_spec=STEPS), NETWORK)
 
 
 if __name__ == "__main__":

@@ -205,6 +205,8 @@ import os
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed import ssh_connection
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.program import ChangeError
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import (
     change,
     controller,
@@ -215,27 +217,6 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network imp
 )
 
 NOT_CHANGED = "Refused, nothing was changed: %s"
-
-
-def ssh_addresses() -> tuple[str, str]:
-    """Where the current ssh connection comes from, and where it arrived; both empty without one.
-
-    sudo drops the variable, so the parents of this process are asked too.
-    """
-    pid = os.getpid()
-    while pid > 1:
-        try:
-            with open(f"/proc/{pid}/environ", "rb") as stream:
-                variables = stream.read().split(b"\0")
-            with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stream:
-                pid = int(stream.read().rpartition(")")[2].split()[1])
-        except (OSError, ValueError, IndexError):
-            return "", ""
-        for variable in variables:
-            if variable.startswith(b"SSH_CONNECTION="):
-                fields = variable.split(b"=", 1)[1].decode("ascii", "replace").split()
-                return (fields[0], fields[2]) if len(fields) == 4 else ("", "")
-    return "", ""
 
 
 def read_files(patterns: tuple[str, ...]) -> dict[str, str]:
@@ -299,12 +280,12 @@ def main() -> None:
     if wrong:
         module.fail_json(msg=NOT_CHANGED % " ".join(problem.sentence() for problem in wrong))
     interfaces = wishes.parse_interfaces(given["interfaces"])
-    client, arrived = ssh_addresses()
+    connection = ssh_connection.current()
     node = Node(module)
     try:
         for note in change.clear_way(module.run_command, check_mode=module.check_mode):
             module.warn(note)
-        current = node.state(arrived)
+        current = node.state(connection.address)
         needed = plan.details_needed(interfaces, current)
         if needed:
             current = state.with_details(current, node.read(state.details_command(needed)))
@@ -323,12 +304,12 @@ def main() -> None:
             **found.job(),
             "run_id": given["run_id"] or f"by-hand-{os.getpid()}",
             "confirm_seconds": given["confirm_seconds"],
-            "client": client,
+            "client": connection.client,
             "starter": os.getpid(),
             "tried": "; ".join(controller.wish(target.name, target.interface) for target in found.targets),
         }
         began = change.start(module.run_command, job)
-    except change.ChangeError as error:
+    except ChangeError as error:
         module.fail_json(msg=str(error))
     if began["state"] == "failed":
         module.fail_json(msg=NOT_CHANGED % began["reason"])

@@ -3,11 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The program that changes a node's network and takes the change back unless it is confirmed.
 
-It runs detached from ssh as a systemd unit, with the standard library only. It is handed a folder with ``job.json``
-(the format is in the docstring of ``change.py``), writes ``state.json`` there, and waits for the file ``confirm`` or
-``abort``. Until it is confirmed, nothing below /etc is touched: the profiles lie in /run, so a power cycle undoes them.
-Two things bring the old state back: this program at its deadline, and NetworkManager's own checkpoint a little later,
-should this program be killed.
+The format of its job is in the docstring of ``change.py``. Until it is confirmed, nothing below /etc is touched: the
+profiles lie in /run, so a power cycle undoes them. Two things bring the old state back: this program at its deadline,
+and NetworkManager's own checkpoint a little later, should this program be killed.
 """
 
 from __future__ import annotations
@@ -19,13 +17,20 @@ import json
 import os
 import re
 import shutil
-import signal
 import socket
-import subprocess
-import sys
-import tempfile
 import time
 from typing import Any
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.program import (
+    ChangeError,
+    Program,
+    command,
+    execute,
+    main,
+    put_back,
+    read_text,
+    write_whole,
+)
 
 PERSISTENT = "/etc/NetworkManager/system-connections"
 RUNTIME = "/run/NetworkManager/system-connections"
@@ -35,97 +40,12 @@ BUS = ("org.freedesktop.NetworkManager", "/org/freedesktop/NetworkManager", "org
 CHECKPOINT_FLAGS = 6
 #: NetworkManager's own rollback comes this much later than ours, in seconds: ours says what happened.
 CHECKPOINT_MARGIN_SECONDS = 10
-COMMAND_SECONDS = 20
 ACTIVATION_SECONDS = 20
 SETTLE_SECONDS = 8
 RESTORE_SECONDS = 15
-#: The answer of the module that started this program must be on its way before a link goes down.
-HANDOVER_SECONDS = 0.5
 #: RFC 5227 sends three probes and waits 1 to 2 s for an answer; hosts on one network answer within milliseconds.
 ARP_PROBES = 3
 ARP_PROBE_SECONDS = 0.3
-#: The states after which nothing more happens.
-FINAL = ("confirmed", "undone", "failed")
-
-
-class ChangeError(Exception):
-    """The change cannot be kept; the text is the reason, as a part of a sentence."""
-
-
-class NotConfirmed(ChangeError):
-    """Nothing is wrong on this node, but the controller did not come back, or gave up."""
-
-
-def write_json(path: str, value: Any) -> None:
-    """Write a file so that a reader sees the old or the new content."""
-    temporary = path + ".tmp"
-    with open(temporary, "w", encoding="utf-8") as stream:
-        json.dump(value, stream)
-    os.replace(temporary, path)
-
-
-def read_text(path: str) -> str | None:
-    """The text of a file, or None when there is none."""
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as stream:
-            return stream.read()
-    except FileNotFoundError:
-        return None
-
-
-def write_whole(path: str, text: str, mode: int) -> None:
-    """Write beside the file, sync, rename: nobody ever reads a part, and a full disk leaves the old file."""
-    folder = os.path.dirname(path)
-    os.makedirs(folder, mode=0o755, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=".gpu-cluster-", dir=folder)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(temporary, mode)
-        os.replace(temporary, path)
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
-
-
-def put_back(path: str, text: str | None, mode: int) -> None:
-    """Make a file what ``read_text`` found earlier."""
-    if read_text(path) == text:
-        return
-    if text is None:
-        os.unlink(path)
-    else:
-        write_whole(path, text, mode)
-
-
-def execute(*argv: str, seconds: float = COMMAND_SECONDS) -> tuple[int, str, str]:
-    """Run one command; its exit status, output and errors. Raise ``ChangeError`` when it does not start or end."""
-    try:
-        done = subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=seconds,
-            check=False,
-            env={**os.environ, "LC_ALL": "C"},
-        )
-    except subprocess.TimeoutExpired:
-        raise ChangeError(f"'{' '.join(argv)}' did not end within {seconds:.0f} s") from None
-    except OSError as error:
-        raise ChangeError(f"'{argv[0]}' could not be started: {error.strerror}") from None
-    return done.returncode, done.stdout, done.stderr
-
-
-def command(*argv: str, seconds: float = COMMAND_SECONDS) -> str:
-    """Run one command; its output. Raise ``ChangeError`` when it fails too."""
-    code, out, err = execute(*argv, seconds=seconds)
-    if code:
-        raise ChangeError(f"'{' '.join(argv)}' failed: {' '.join(f'{out} {err}'.split())}")
-    return out
 
 
 def checkpoint_call(method: str, *arguments: str) -> str:
@@ -257,38 +177,23 @@ def mtu_hole(interface: str, target: str, mtu: int) -> bool:
     return bool(echo(interface, target, 100)) and not echo(interface, target, mtu)
 
 
-class Worker:
+class Worker(Program):
     """One change of one node, from the checkpoint to its end."""
 
+    not_armed = "no checkpoint could be made"
+
     def __init__(self, folder: str) -> None:
-        self.folder = folder
-        with open(os.path.join(folder, "job.json"), encoding="utf-8") as stream:
-            self.job: dict[str, Any] = json.load(stream)
-        self.started = time.monotonic()
-        self.deadline: float = self.started + self.job["confirm_seconds"]
+        super().__init__(folder)
         self.checkpoint = ""
-        self.before: dict[str, Any] = {}
         #: IPv6 addresses that were seen while the kernel asked whether another machine has them.
         self.tentative: set[str] = set()
-        self.state: dict[str, Any] = {
-            "run_id": self.job["run_id"],
-            "client": self.job["client"],
-            "started": time.strftime("%H:%M:%S"),
-        }
 
     def say(self, state: str, **more: Any) -> None:
-        """Tell the modules where this change stands."""
-        self.state.update(more, state=state, checkpoint=self.checkpoint)
-        self.state["deadline"] = time.time() + self.deadline - time.monotonic()
-        write_json(os.path.join(self.folder, "state.json"), self.state)
+        super().say(state, checkpoint=self.checkpoint, **more)
 
-    def asked(self, what: str) -> bool:
-        """Whether a module left this word."""
-        return os.path.exists(os.path.join(self.folder, what))
-
-    def remaining(self, most: float) -> float:
-        """Seconds until the deadline, at most ``most`` and at least one."""
-        return max(1.0, min(most, self.deadline - time.monotonic()))
+    def resume(self) -> None:
+        super().resume()
+        self.checkpoint = self.state.get("checkpoint", "")
 
     # --- from nothing to applied -------------------------------------------------------------------------------------
 
@@ -307,18 +212,11 @@ class Worker:
         if sysctl:
             self.before["values"] = {key: read_value(key) for key in sysctl["values"]}
             self.before["sysctl_text"] = read_text(sysctl["path"])
-        write_json(os.path.join(self.folder, "before.json"), self.before)
+        self.remember()
         seconds = str(self.job["confirm_seconds"] + CHECKPOINT_MARGIN_SECONDS)
         answer = checkpoint_call("CheckpointCreate", "aouu", "0", seconds, str(CHECKPOINT_FLAGS))
         self.checkpoint = answer.split('"')[1]
         self.say("armed")
-
-    def hand_over(self) -> None:
-        """Wait until the module that started this program has answered."""
-        end = time.monotonic() + 5
-        while os.path.exists(f"/proc/{self.job['starter']}") and time.monotonic() < end:
-            time.sleep(0.05)
-        time.sleep(HANDOVER_SECONDS)
 
     def apply(self) -> None:
         """Make the change in the running system only."""
@@ -435,7 +333,7 @@ class Worker:
 
     # --- from applied to kept ----------------------------------------------------------------------------------------
 
-    def keep(self) -> None:
+    def keep(self) -> dict[str, Any]:
         """Write below /etc what runs already, then give up the way back."""
         moved: list[tuple[str, str]] = []
         try:
@@ -468,7 +366,7 @@ class Worker:
         except ChangeError as error:
             note = f"the checkpoint was gone already ({error})"
         self.checkpoint = ""
-        self.say("confirmed", note=note, set_aside=[target for source, target in moved])
+        return {"note": note, "set_aside": [target for source, target in moved]}
 
     def forget_runtime(self, name: str) -> None:
         """Remove a profile from /run, where it shadows the one below /etc."""
@@ -569,52 +467,6 @@ class Worker:
         )
         return found
 
-    # --- all of it ----------------------------------------------------------------------------------------------------
-
-    def run(self) -> None:
-        """From the checkpoint to the end. ``state.json`` tells the rest."""
-        try:
-            self.arm()
-        except (ChangeError, OSError, ValueError, KeyError, IndexError) as error:
-            self.say("failed", reason=f"no checkpoint could be made: {error}", restored=True)
-            return
-        try:
-            self.hand_over()
-            self.apply()
-            self.say("applied", applied_at=time.monotonic())
-            while not self.asked("confirm"):
-                if self.asked("abort"):
-                    raise NotConfirmed("the controller gave the change up")
-                if time.monotonic() > self.deadline:
-                    raise NotConfirmed(f"nobody confirmed the change within {self.job['confirm_seconds']} s")
-                time.sleep(0.1)
-            self.keep()
-        except BaseException as error:  # pylint: disable=broad-except  # whatever it is, the old state comes back first
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            broke = f"the program that makes the change broke: {type(error).__name__}: {error}"
-            self.state["own_reason"] = not isinstance(error, NotConfirmed)
-            self.undo(str(error) if isinstance(error, ChangeError) else broke)
-
-
-def undo_for_a_dead_one(folder: str) -> None:
-    """Do what a program that was killed cannot do any more, with what it left in its folder."""
-    dead = Worker(folder)
-    dead.state = json.loads(read_text(os.path.join(folder, "state.json")) or "{}")
-    dead.checkpoint = dead.state.get("checkpoint", "")
-    dead.before = json.loads(read_text(os.path.join(folder, "before.json")) or "{}")
-    dead.state["own_reason"] = True
-    dead.undo("the program that makes the change was killed")
-
-
-def stop(_number: int, _frame: Any) -> None:
-    """systemd ends this unit: undo, do not just vanish."""
-    raise ChangeError("the program that makes the change was told to stop")
-
-
-def main() -> None:
-    signal.signal(signal.SIGTERM, stop)
-    Worker(sys.argv[1]).run()
-
 
 if __name__ == "__main__":
-    main()
+    main(Worker)

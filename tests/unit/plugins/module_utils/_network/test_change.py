@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import time
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.program import ChangeError
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import change, worker
 
 IDLE = {"is-active": "inactive\n"}
@@ -39,7 +41,7 @@ class Commands:
 
 @pytest.fixture
 def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(change, "BASE", str(tmp_path / "base"))
+    monkeypatch.setattr(change, "NETWORK", dataclasses.replace(change.NETWORK, base=str(tmp_path / "base")))
     monkeypatch.setattr(worker, "RUNTIME", str(tmp_path / "run"))
     monkeypatch.setattr(worker, "PERSISTENT", str(tmp_path / "etc"))
     (tmp_path / "base").mkdir()
@@ -74,7 +76,7 @@ def test_nothing_earlier(base: Path) -> None:
 
 def test_a_change_of_another_run_is_named_and_left_alone(base: Path) -> None:
     folder = earlier(base, "applied")
-    with pytest.raises(change.ChangeError, match=r"run-1, started at 05:12:04 from 192\.0\.2\.1.* undone in (29|30) s"):
+    with pytest.raises(ChangeError, match=r"run-1, started at 05:12:04 from 192\.0\.2\.1.* undone in (29|30) s"):
         change.clear_way(Commands({"is-active": "active\n"}), check_mode=False)
     assert folder.exists()
     assert change.clear_way(Commands({"is-active": "active\n"}), check_mode=True) == []
@@ -90,7 +92,7 @@ def test_a_change_that_was_undone_while_nobody_looked_is_told_once(base: Path, c
 
 def test_a_change_whose_end_was_heard_is_not_told_again(base: Path) -> None:
     folder = earlier(base, "undone", restored=True, reason="x")
-    change.mark_seen("run-1")
+    change.NETWORK.mark_seen("run-1")
     assert change.clear_way(Commands(IDLE), check_mode=False) == []
     assert not folder.exists()
 
@@ -128,13 +130,13 @@ def test_a_program_that_is_killed_while_a_controller_waits_is_replaced(
     base: Path, commands_of_the_worker: list[str]
 ) -> None:
     earlier(base, "applied")
-    state = change.wait_for_end(Commands(IDLE), "run-1", 5)
+    state = change.NETWORK.wait_for_end(Commands(IDLE), "run-1", 5)
     assert state["state"] == "undone" and state["restored"] and "killed" in state["reason"]
 
 
 def test_a_program_that_runs_is_waited_for_and_not_replaced(base: Path, commands_of_the_worker: list[str]) -> None:
     earlier(base, "applied")
-    state = change.wait_for_end(Commands({"is-active": "active\n"}), "run-1", 0)
+    state = change.NETWORK.wait_for_end(Commands({"is-active": "active\n"}), "run-1", 0)
     assert state["state"] == "applied" and commands_of_the_worker == []
 
 
@@ -142,7 +144,7 @@ def test_a_checkpoint_of_another_program_is_named_and_not_touched(base: Path) ->
     created = int(time.clock_gettime(time.CLOCK_BOOTTIME) * 1000)
     held = {"Checkpoints": f'ao 1 "{CHECKPOINT}"\n', "RollbackTimeout": f"x {created}\nu 40\n"}
     commands = Commands({**IDLE, **held})
-    with pytest.raises(change.ChangeError, match=r"not ours \(.*Checkpoint/7, it ends by itself in (39|40) s\)"):
+    with pytest.raises(ChangeError, match=r"not ours \(.*Checkpoint/7, it ends by itself in (39|40) s\)"):
         change.clear_way(commands, check_mode=False)
     assert not commands.ran("CheckpointRollback") and not commands.ran("call")
 
@@ -155,8 +157,8 @@ def test_a_checkpoint_without_an_end() -> None:
 
 @pytest.mark.parametrize("run_id", ["", "a", "../../etc", "Run-1", "x" * 41])
 def test_a_run_id_is_no_path(run_id: str) -> None:
-    with pytest.raises(change.ChangeError, match="run_id"):
-        change.folder_of(run_id)
+    with pytest.raises(ChangeError, match="run_id"):
+        change.NETWORK.folder_of(run_id)
 
 
 def test_a_start_that_systemd_refuses_leaves_nothing(base: Path) -> None:
@@ -164,7 +166,7 @@ def test_a_start_that_systemd_refuses_leaves_nothing(base: Path) -> None:
         return 1, "", "Unit gpu-cluster-network.service was already loaded"
 
     job = {"run_id": "run-2", "confirm_seconds": 60}
-    with pytest.raises(change.ChangeError, match="nothing was changed: systemd-run ended with 1: Unit gpu"):
+    with pytest.raises(ChangeError, match="nothing was changed: systemd-run ended with 1: Unit gpu"):
         change.start(refuse, job)
     assert not (base / "run-2").exists()
 
@@ -172,7 +174,8 @@ def test_a_start_that_systemd_refuses_leaves_nothing(base: Path) -> None:
 def test_the_state_after_the_start(base: Path) -> None:
     def run(argv: list[str], **options: Any) -> tuple[int, str, str]:
         folder = Path(argv[-1])
-        assert (folder / "worker.py").read_text().startswith("# Copyright")
+        files = sorted(path.name for path in (folder / "payload").rglob("*.py"))
+        assert files == ["program.py", "worker.py"] and worker.__name__ in argv
         job = json.loads((folder / "job.json").read_text())
         state = {"state": "armed", "deadline": time.time() + job["confirm_seconds"]}
         (folder / "state.json").write_text(json.dumps(state))
@@ -184,8 +187,8 @@ def test_the_state_after_the_start(base: Path) -> None:
 
 def test_words_reach_the_folder_of_the_run(base: Path) -> None:
     (base / "run-2").mkdir()
-    change.leave_word("run-2", "confirm")
+    change.NETWORK.leave_word("run-2", "confirm")
     assert (base / "run-2" / "confirm").exists()
-    change.leave_word("run-3", "confirm")
+    change.NETWORK.leave_word("run-3", "confirm")
     assert not (base / "run-3").exists()
-    assert change.read_state("run-3")["state"] == "unknown"
+    assert change.NETWORK.read_state("run-3")["state"] == "unknown"

@@ -1,18 +1,17 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The program on the node, as far as it needs no network: files, frames, answers. The rest is tested on real nodes."""
+"""The program on the node, as far as it needs no network: frames, answers. The rest is tested on real nodes."""
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed import program
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import worker
 
 OWN = "02:00:00:00:00:01"
@@ -57,7 +56,7 @@ def ping(monkeypatch: pytest.MonkeyPatch, code: int, text: str) -> None:
     def fake(argv: list[str], **options: Any) -> Any:
         return subprocess.CompletedProcess(argv, code, text, "")
 
-    monkeypatch.setattr(worker.subprocess, "run", fake)
+    monkeypatch.setattr(program.subprocess, "run", fake)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +83,7 @@ def test_the_size_of_a_probe_includes_the_headers(monkeypatch: pytest.MonkeyPatc
         sizes.append(argv[argv.index("-s") + 1])
         return subprocess.CompletedProcess(argv, 0, "", "")
 
-    monkeypatch.setattr(worker.subprocess, "run", fake)
+    monkeypatch.setattr(program.subprocess, "run", fake)
     worker.echo("eth0", "192.0.2.1", 9000)
     worker.echo("eth0", "2001:db8::1", 9000)
     assert sizes == ["8972", "8952"]
@@ -99,38 +98,3 @@ def test_a_node_without_ping_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(worker.ChangeError, match="'ping' could not be started"):
         worker.mtu_hole("eth0", "192.0.2.1", 9000)
-
-
-def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "profile"
-    worker.write_whole(str(path), "old", 0o600)
-    assert path.stat().st_mode & 0o777 == 0o600
-    worker.write_whole(str(path), "old", 0o644)
-    assert path.stat().st_mode & 0o777 == 0o644
-
-    def full(descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(worker.os, "fsync", full)
-    with pytest.raises(OSError, match="No space"):
-        worker.write_whole(str(path), "new", 0o600)
-    assert path.read_text() == "old" and os.listdir(tmp_path) == ["profile"]
-
-
-def test_putting_back(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    worker.put_back(str(path), None, 0o600)
-    worker.put_back(str(path), "text", 0o600)
-    assert path.read_text() == "text"
-    worker.put_back(str(path), None, 0o600)
-    assert not path.exists()
-    assert worker.read_text(str(path)) is None
-
-
-def test_a_command_that_fails_says_what_it_was(tmp_path: Path) -> None:
-    with pytest.raises(worker.ChangeError, match=r"'sh -c echo why >&2; exit 3' failed: why"):
-        worker.command("sh", "-c", "echo why >&2; exit 3")
-    with pytest.raises(worker.ChangeError, match="did not end within 0 s"):
-        worker.command("sleep", "5", seconds=0.1)
-    with pytest.raises(worker.ChangeError, match="could not be started: No such file"):
-        worker.command(str(tmp_path / "nothing"))

@@ -1,0 +1,109 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module firewall_change: look at, confirm or give up a change of the firewall that waits on the node."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: firewall_change
+short_description: Look at, confirm or give up a change of the firewall that waits on the node
+version_added: 0.1.0
+author:
+  - baremetal.gpu_cluster contributors (@baremetal)
+description:
+  - The second half of M(baremetal.gpu_cluster.firewall_peers), which calls it by itself over fresh connections. By
+    hand it tells where a change stands, or takes one back before its time is over.
+  - Every answer carries 64 KiB of random data, and every call does, so that a connection that only passes small packets
+    does not count as one.
+options:
+  run_id:
+    description: The change, as RV(baremetal.gpu_cluster.firewall_peers#module:run_id) named it.
+    type: str
+    required: true
+  step:
+    description: V(look) only tells, V(confirm) makes the change permanent, V(abort) takes it back at once.
+    type: str
+    choices: [look, confirm, abort]
+    default: look
+  payload:
+    description: Data that the connection has to carry; its digest comes back.
+    type: str
+    default: ""
+extends_documentation_fragment:
+  - ansible.builtin.action_common_attributes
+attributes:
+  check_mode:
+    support: none
+  diff_mode:
+    support: none
+  platform:
+    platforms: posix
+seealso:
+  - module: baremetal.gpu_cluster.firewall_peers
+"""
+
+EXAMPLES = r"""
+- name: Take back a change at once instead of waiting for its time to be over
+  baremetal.gpu_cluster.firewall_change:
+    run_id: 20261121t052204z-k3x9ab
+    step: abort
+"""
+
+RETURN = r"""
+state:
+  description:
+    - V(armed) and V(applying) before, V(applied) while the change is in force and waits, then V(confirmed), V(undone),
+      or V(failed) when it never began. V(unknown) when the node knows of no such change.
+  returned: always
+  type: str
+  sample: confirmed
+reason:
+  description: Why the change was taken back or never began.
+  returned: when RV(state) is V(undone) or V(failed)
+  type: str
+restored:
+  description: Whether the files of firewalld, its running rules and its unit are as they were before the change.
+  returned: when RV(state) is V(undone)
+  type: bool
+differences:
+  description: What is not as it was, one sentence each.
+  returned: when RV(state) is V(undone)
+  type: list
+  elements: str
+left:
+  description: Seconds until the node takes the change back by itself.
+  returned: when RV(state) is not V(unknown)
+  type: float
+applied_for:
+  description: How long the change has been in force, in seconds.
+  returned: when it ever was
+  type: float
+digest:
+  description: The sha256 of O(payload).
+  returned: always
+  type: str
+payload:
+  description: 64 KiB of random data in base64.
+  returned: always
+  type: str
+payload_digest:
+  description: The sha256 of RV(payload).
+  returned: always
+  type: str
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.step import STEPS, answer
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall.change import FIREWALL
+
+
+def main() -> None:
+    """Do the step, answer with the state."""
+    answer(AnsibleModule(argument_spec=STEPS), FIREWALL)
+
+
+if __name__ == "__main__":
+    main()
