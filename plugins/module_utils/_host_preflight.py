@@ -12,7 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall import ssh
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import VARIABLE as PORTS
+
+NO_SSH = ssh.Used(frozenset(), 0)
 
 SUPPORTED_MAJORS = (9, 10)
 MINIMUM_PYTHON = (3, 9)
@@ -75,6 +79,7 @@ class Expected:
     min_free_gib: int
     interfaces: tuple[Mapping[str, Any], ...] = ()
     stale_kernel: str = REPORT
+    ssh_ports: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,6 +98,7 @@ class Observed:
     install_path_exists: bool
     free_path: str
     free_bytes: int
+    ssh_used: ssh.Used = NO_SSH
 
 
 # --- the network cards ----------------------------------------------------------------------------------------------
@@ -337,6 +343,8 @@ def host_problems(expected: Expected, observed: Observed) -> list[Problem]:
         rule = ERR_DISK % (expected.min_free_gib, observed.free_path, observed.free_bytes / GIB)
         fix = f"free some space, or set torch_runtime_prefix to a larger disk ({expected.install_path} now)"
         problems.append(Problem("preflight_min_free_gib", str(expected.min_free_gib), rule, fix))
+    if expected.ssh_ports:
+        problems.extend(ssh.problems(expected.ssh_ports, observed.ssh_used, f"{PORTS}.ssh"))
     if expected.stale_kernel == REFUSE:
         problems.extend(_old_kernel(expected, observed))
     return problems

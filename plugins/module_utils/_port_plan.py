@@ -61,7 +61,6 @@ ERR_MPI_SMALL = "holds %d ports, expected at least ranks_per_node (%d): Open MPI
 ERR_OVERLAP = "overlaps with %s (%s)"
 ERR_UNRESERVED = "lies in %s (%s), from which the kernel gives ports to any connection; %s is not reserved"
 ERR_RESERVED_OUTSIDE = "lies outside of %s (%s), so reserving it has no effect"
-ERR_SSH_NOT_LISTED = "%s of this host uses port %d, which is not in the port plan"
 
 _RANGE = re.compile(r"^\s*(\d{1,6})\s*-\s*(\d{1,6})\s*$")
 _SPAN = re.compile(r"^\s*(\d{1,6})(?:\s*-\s*(\d{1,6}))?\s*(?:/\s*([a-z]+)\s*)?$")
@@ -145,24 +144,6 @@ class PortPlanError(Exception):
 def needed_ephemeral_ports(ranks_per_node: int, process_groups: int) -> int:
     """How many ephemeral ports a node needs for its ranks, each of them in all process groups."""
     return max(EPHEMERAL_MINIMUM, HALVES * LISTENERS_PER_RANK_AND_GROUP * ranks_per_node * process_groups)
-
-
-def ssh_problems(plan_ports: Sequence[int], used: Mapping[int, str]) -> list[Problem]:
-    """The ports that ssh really uses on a host and the plan does not know: a firewall after this plan would cut it off.
-
-    ``used`` says by port who uses it, such as ``{2222: "sshd"}``.
-    """
-    listed = [*plan_ports, *(port for port in used if port not in plan_ports)]
-    return [
-        Problem(
-            f"{VARIABLE}.ssh",
-            shown(list(plan_ports)),
-            ERR_SSH_NOT_LISTED % (who, port),
-            f"set {VARIABLE}.ssh: {shown(listed)}, or move sshd to a port of the plan first",
-        )
-        for port, who in sorted(used.items())
-        if port not in plan_ports
-    ]
 
 
 def merged(spans: Iterable[PortRange]) -> tuple[PortRange, ...]:

@@ -56,6 +56,12 @@ options:
     type: str
     choices: [report, refuse]
     default: report
+  ports:
+    description:
+      - The overrides of the port plan, as C(gpu_cluster_ports). Read is C(ssh), every port on which sshd listens, or
+        through which the node is reached right now, must be in it. A malformed plan is not judged here.
+    type: raw
+    default: {}
   commands:
     description: Commands that must exist on the node.
     type: list
@@ -121,6 +127,7 @@ observed:
     newest_kernel: 5.14.0-503.11.1.el9_5.x86_64
     python: 3.9.18
     running_kernel: 5.14.0-503.11.1.el9_5.x86_64
+    ssh_ports: [22]
     system: CentOS Stream 9
 """
 
@@ -131,6 +138,8 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed import ssh_connection
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall import ssh
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_preflight import (
     REFUSE,
     REPORT,
@@ -143,6 +152,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_prefli
     parse_links,
     parse_os_release,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import PortPlanError, make_port_plan
 
 NO_KERNEL = "not looked at: no kernel is installed here"
 
@@ -193,6 +203,22 @@ def network_manager_state(module: AnsibleModule, first_process: str) -> str:
     return str(out).strip() or "unknown"
 
 
+def planned_ssh_ports(overrides: object) -> tuple[int, ...]:
+    """The ports of ssh in the port plan; none where the plan is refused anyway, with the inventory."""
+    try:
+        return make_port_plan(overrides).ssh
+    except PortPlanError:
+        return ()
+
+
+def output(module: AnsibleModule, *words: str) -> str:
+    """What a command prints; empty where the node does not have it."""
+    if not module.get_bin_path(words[0]):
+        return ""
+    _code, out, _err = module.run_command(list(words), environ_update={"LC_ALL": "C"})
+    return str(out)
+
+
 def observe(module: AnsibleModule) -> Observed:
     """Read the node."""
     install_path = module.params["install_path"]
@@ -212,6 +238,7 @@ def observe(module: AnsibleModule) -> Observed:
         install_path_exists=os.path.exists(install_path),
         free_path=free_path,
         free_bytes=space.f_bavail * space.f_frsize,
+        ssh_used=ssh.used(output(module, *ssh.LISTENERS), output(module, *ssh.SOCKETS), ssh_connection.current().port),
     )
 
 
@@ -226,6 +253,7 @@ def main() -> None:
             # Judged by the action plugin: only the controller knows its own time.
             "max_time_offset_seconds": {"type": "int", "default": 5},
             "stale_kernel": {"type": "str", "choices": [REPORT, REFUSE], "default": REPORT},
+            "ports": {"type": "raw", "default": {}},
             "commands": {"type": "list", "elements": "str", "default": ["firewall-cmd", "ip", "nmcli"]},
         },
         supports_check_mode=True,
@@ -236,6 +264,7 @@ def main() -> None:
         min_free_gib=module.params["min_free_gib"],
         interfaces=tuple(module.params["interfaces"]),
         stale_kernel=module.params["stale_kernel"],
+        ssh_ports=planned_ssh_ports(module.params["ports"]),
     )
     observed = observe(module)
     newest = newest_kernel(observed.running_kernel, observed.installed_kernels)
@@ -250,6 +279,7 @@ def main() -> None:
             "network_manager": observed.network_manager,
             "interfaces": [link.name for link in observed.links or ()],
             "running_kernel": observed.running_kernel,
+            "ssh_ports": sorted(observed.ssh_used.listened),
             "newest_kernel": newest or NO_KERNEL,
             "free_path": observed.free_path,
             "free_bytes": observed.free_bytes,

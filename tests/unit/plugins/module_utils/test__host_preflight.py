@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _host_preflight as core
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall import ssh
 
 CENTOS = 'NAME="CentOS Stream"\nID="centos"\nID_LIKE="rhel fedora"\nVERSION_ID="9"\nPRETTY_NAME="CentOS Stream 9"\n'
 EXPECTED = core.Expected(fabric_interface="fab0", install_path="/opt/gpu-cluster/torch", min_free_gib=12)
@@ -410,6 +411,17 @@ def test_notes_of_all_hosts() -> None:
     assert [(found.host, found.variable) for found in core.collected_notes([*results, ("n3", None)])] == [
         ("n1", "kernel")
     ]
+
+
+def test_every_port_of_sshd_is_in_the_plan() -> None:
+    used = observed(ssh_used=ssh.Used(frozenset({22, 2222}), 2200))
+    said = core.host_problems(dataclasses.replace(EXPECTED, ssh_ports=(22,)), used)
+    assert [(found.variable, found.value, found.rule.split(",")[0]) for found in said] == [
+        ("gpu_cluster_ports.ssh", "[22]", "this very ssh connection uses port 2200"),
+        ("gpu_cluster_ports.ssh", "[22]", "sshd of this node listens on port 2222"),
+    ]
+    assert core.host_problems(dataclasses.replace(EXPECTED, ssh_ports=(22, 2200, 2222)), used) == []
+    assert core.host_problems(EXPECTED, used) == [], "a plan that is refused with the inventory"
 
 
 def test_problems_of_all_hosts_and_hosts_that_said_nothing() -> None:

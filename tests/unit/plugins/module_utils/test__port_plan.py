@@ -240,15 +240,6 @@ def test_all_contradictions_are_named_at_once() -> None:
     ]
 
 
-def test_what_ssh_uses_on_a_host_must_be_in_the_plan() -> None:
-    assert port_plan.ssh_problems([22, 2222], {22: "sshd"}) == []
-    (lost,) = port_plan.ssh_problems([2222], {22: "this ssh connection", 2222: "sshd"})
-    assert lost.sentence() == (
-        "gpu_cluster_ports.ssh = [2222]: this ssh connection of this host uses port 22, which is not in the port plan. "
-        "Fix: set gpu_cluster_ports.ssh: [2222, 22], or move sshd to a port of the plan first."
-    )
-
-
 def test_parts_that_are_left_over() -> None:
     span = port_plan.PortRange(10, 20)
     taken = [port_plan.PortRange(5, 10), port_plan.PortRange(15, 16), port_plan.PortRange(20, 30)]

@@ -77,3 +77,9 @@ def test_links_that_cannot_be_read(answer: tuple[int, str, str]) -> None:
 )
 def test_the_state_of_network_manager(module: Any, first_process: str, state: str) -> None:
     assert host_preflight.network_manager_state(module, first_process) == state
+
+
+def test_the_ports_of_ssh_come_from_the_port_plan() -> None:
+    assert host_preflight.planned_ssh_ports({}) == (22,)
+    assert host_preflight.planned_ssh_ports({"ssh": [22, 2222]}) == (22, 2222)
+    assert host_preflight.planned_ssh_ports({"ssh": "x"}) == host_preflight.planned_ssh_ports("x") == ()
