@@ -139,6 +139,10 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch_envir
     superfluous,
 )
 
+#: There when the kernel has SELinux and a policy is loaded.
+SELINUX = "/sys/fs/selinux/enforce"
+RESTORECON = "/usr/sbin/restorecon"
+
 VERIFY = """
 import json
 import torch
@@ -277,6 +281,9 @@ def build(
         "pip install",
         [lock],
     )
+    if os.path.exists(SELINUX):
+        # What pip unpacks has the label of its folder; programs and libraries have labels of their own.
+        run([RESTORECON, "-R", path], 300, "restorecon", [lock])
     missing = missing_packages(requirements, store.installed(name))
     if missing:
         raise BuildError("pip ended well, but the environment is not the wanted one: {}".format("; ".join(missing)))

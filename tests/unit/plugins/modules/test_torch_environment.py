@@ -91,3 +91,20 @@ def test_a_parent_that_users_cannot_enter(tmp_path: Path) -> None:
     closed.mkdir(mode=0o700)
     assert torch_environment.closed_parent(str(closed / "sub" / "torch")) == str(closed)
     assert torch_environment.closed_parent("/usr/torch") == ""
+
+
+@pytest.mark.parametrize("enforced", [True, False])
+def test_files_are_labelled_before_they_are_used_where_there_is_selinux(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, enforced: bool
+) -> None:
+    store = make(tmp_path)
+    said = '{"torch": "2.13.0+cpu"}'
+    ran: list[list[str]] = []
+    monkeypatch.setattr(torch_environment, "run", lambda argv, *_more: ran.append(argv) or said)
+    monkeypatch.setattr(torch_environment, "SELINUX", str(tmp_path if enforced else tmp_path / "nothing"))
+    params = {"python": "python3", "find_links": "", "index_url": "", "install_timeout_seconds": 1}
+    params["verify_timeout_seconds"] = 1
+    torch_environment.build(store, NAME, params, [], 0)
+    labelled = [argv for argv in ran if argv[0] == torch_environment.RESTORECON]
+    assert labelled == ([[torch_environment.RESTORECON, "-R", store.path(NAME)]] if enforced else [])
+    assert not enforced or ran[-2] in labelled, "before torch is imported"
