@@ -55,10 +55,12 @@ SEED = RUN / "seed.tar"
 # Command -> Debian package, besides those of the containers.
 TOOLS = {"qemu-system-x86_64": "qemu-system-x86", "mke2fs": "e2fsprogs", "dpkg-deb": "dpkg"}
 
-COMMAND_LINE = "console=ttyS0 net.ifnames=0 loglevel=4 rdinit=/init"
+COMMAND_LINE = "console=ttyS0 net.ifnames=0 loglevel=4 rdinit=/init security=selinux"
 MEMORY_MIB = 1536
 CORES = 2
 BOOT_SECONDS = 300
+# Another one after every boot.
+BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 
 
 class Machine(Node):
@@ -405,6 +407,23 @@ def reset(paths: MachinePaths) -> None:
     print(f"{MACHINE.name} was reset: {said} after {time.monotonic() - began:.0f} s")
 
 
+def reboot(paths: MachinePaths) -> None:
+    """An orderly restart from inside, as an operator does it: services are stopped, the disk stays."""
+    _require_up(paths)
+    with lock():
+        began = time.monotonic()
+        booted = vm_ports.ask(CONSOLE, BOOT_ID, 60).stdout
+        # The answer may be lost: the console is one of the services that are stopped.
+        with contextlib.suppress(LabError):
+            vm_ports.ask(CONSOLE, "systemctl --no-block reboot", 5)
+        while True:
+            said = _wait_for_boot(began + BOOT_SECONDS)
+            if vm_ports.ask(CONSOLE, BOOT_ID, 60).stdout != booted:
+                break
+            time.sleep(1)
+    print(f"{MACHINE.name} was rebooted: {said} after {time.monotonic() - began:.0f} s")
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="vm.py", description=__doc__)
     commands = parser.add_subparsers(dest="verb", required=True)
@@ -422,6 +441,7 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("card", choices=[card.name for card in CARDS])
     one.add_argument("what", choices=["pull", "plug"])
     commands.add_parser("reset", help="press the reset button, wait for the next boot")
+    commands.add_parser("reboot", help="restart it in an orderly way, wait for the next boot")
     return parser
 
 
@@ -444,6 +464,8 @@ def _dispatch(arguments: argparse.Namespace) -> int:
         down(paths, with_image=arguments.image)
     elif verb == "cable":
         cable(paths, arguments.card, plugged=arguments.what == "plug")
+    elif verb == "reboot":
+        reboot(paths)
     else:
         reset(paths)
     return 0

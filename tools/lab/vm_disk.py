@@ -22,6 +22,8 @@ GUEST = Path(__file__).resolve().parent / "vm"
 
 KERNEL = "linux-image-cloud-amd64"
 BUSYBOX = "busybox-static"
+# What CentOS has on every machine and the containers cannot use: without a daemon the kernel drops denials of SELinux.
+AUDIT = ("auditd", "libauparse0")
 # What stands between the kernel and its root disk; udev loads the rest from there.
 BOOT_MODULES = ("virtio_pci", "virtio_blk")
 SIZE = "4G"
@@ -95,7 +97,7 @@ def load_order(modules_dep: str, wanted: Sequence[str]) -> list[str]:
 
 def _known_packages() -> dict[str, str]:
     kernel = dependency(run(["apt-cache", "depends", KERNEL], check=False).stdout)
-    return {name: candidate(run(["apt-cache", "policy", name]).stdout) for name in (kernel, BUSYBOX)}
+    return {name: candidate(run(["apt-cache", "policy", name]).stdout) for name in (kernel, BUSYBOX, *AUDIT)}
 
 
 def _packages() -> dict[str, str]:
@@ -137,11 +139,12 @@ def _build(paths: Paths, packages: Mapping[str, str], scratch: Path) -> None:
     for name, version in packages.items():
         say(f"downloading {name} {version}")
         run(["apt-get", "-qq", "download", f"{name}={version}"], cwd=scratch, timeout=600)
-    for archive in scratch.glob("*.deb"):
-        run(["dpkg-deb", "--extract", str(archive), str(unpacked)])
     _export_image(paths, scratch / "image.tar")
     say("making the disk of the virtual machine")
     run(["tar", "-x", "--numeric-owner", "--xattrs", "--xattrs-include=*", f"--file={scratch}/image.tar", f"-C{tree}"])
+    for archive in scratch.glob("*.deb"):
+        target = tree if archive.name.startswith(AUDIT) else unpacked
+        _unpack(archive, target)
     (kernel,) = (unpacked / "boot").glob("vmlinuz-*")
     version = kernel.name.removeprefix("vmlinuz-")
     shutil.copytree(unpacked / "lib" / "modules" / version, tree / "usr" / "lib" / "modules" / version)
@@ -171,11 +174,21 @@ def _export_image(paths: Paths, archive: Path) -> None:
                 cleanup.clear(paths)
 
 
+def _unpack(archive: Path, target: Path) -> None:
+    """The files of a package, without its scripts. In the image /lib and its kin are links, which must stay."""
+    target.mkdir(exist_ok=True)
+    script = 'dpkg-deb --fsys-tarfile "$1" | tar -x --keep-directory-symlink -C "$2"'
+    run(["bash", "-euo", "pipefail", "-c", script, "bash", str(archive), str(target)])
+
+
 def _put_guest_files(tree: Path, version: str) -> None:
     shutil.copy(GUEST / "lab-console", tree / "usr" / "local" / "libexec")
     shutil.copy(GUEST / "lab-console.service", tree / "etc" / "systemd" / "system")
-    shutil.copy(GUEST / "prepare.sh", tree)
-    run(["chroot", str(tree), "/bin/sh", "-eu", "/prepare.sh", version])
+    for name in ("prepare.sh", "centos.cil"):
+        shutil.copy(GUEST / name, tree)
+    # setfiles asks /proc for names. In a mount namespace of its own nothing has to be unmounted, whatever happens.
+    script = 'mount -t proc proc "$1/proc"; exec chroot "$1" /bin/sh -eu /prepare.sh "$2"'
+    run(["unshare", "--mount", "sh", "-euc", script, "sh", str(tree), version])
 
 
 def _make_initrd(busybox: Path, modules: Path, early: Path, target: Path) -> None:

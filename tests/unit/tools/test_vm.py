@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import shlex
+import shutil
 import socket
 import subprocess
 import tarfile
@@ -253,3 +255,47 @@ def test_control_says_what_qemu_refuses(serve: Server) -> None:
     refusal: dict[str, object] = {"error": {"class": "DeviceNotFound", "desc": "Device 'eth9' not found"}}
     with pytest.raises(LabError, match="refuses set_link: Device 'eth9' not found"):
         vm_ports.control(serve(qmp([], refusal)), "set_link", name="eth9", up=False)
+
+
+def test_kernel_starts_with_selinux() -> None:
+    """Debian's kernel has it and takes AppArmor unless it is told."""
+    pairs = list(pairwise(vm.qemu_argv(DISK)))
+    (line,) = [value for word, value in pairs if word == "-append"]
+    assert "security=selinux" in line.split()
+
+
+def test_a_reboot_is_over_when_another_boot_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The console answers for a while after the command, and the command itself may get no answer at all."""
+    asked: list[str] = []
+    boots = iter([b"first", b"first", b"second"])
+
+    def ask(_console: Path, command: str, _seconds: float) -> vm_ports.Answer:
+        asked.append(command)
+        if command == vm.BOOT_ID:
+            return vm_ports.Answer(0, next(boots), b"")
+        raise LabError("no answer within 20 s on the virtual machine's console")
+
+    monkeypatch.setattr(vm, "_require_up", lambda paths: None)
+    monkeypatch.setattr(vm, "_wait_for_boot", lambda deadline: "running")
+    monkeypatch.setattr(vm.vm_ports, "ask", ask)
+    monkeypatch.setattr(vm.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(vm, "LOCK", Path(os.devnull))
+    vm.reboot(PATHS)
+    assert asked == [vm.BOOT_ID, "systemctl --no-block reboot", vm.BOOT_ID, vm.BOOT_ID]
+
+
+@pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="this machine has no dpkg-deb")
+def test_a_package_is_unpacked_through_the_links_of_the_image(tmp_path: Path) -> None:
+    """With its /lib replaced by a folder, nothing of the image would start any more."""
+    package, tree = tmp_path / "package", tmp_path / "tree"
+    (package / "DEBIAN").mkdir(parents=True)
+    (package / "DEBIAN" / "control").write_text(
+        "Package: x\nVersion: 1\nArchitecture: all\nMaintainer: x <x@example.org>\nDescription: x\n"
+    )
+    (package / "lib").mkdir()
+    (package / "lib" / "new").write_text("new")
+    subprocess.run(["dpkg-deb", "--build", str(package), str(tmp_path / "x.deb")], check=True, capture_output=True)
+    (tree / "usr" / "lib").mkdir(parents=True)
+    (tree / "lib").symlink_to("usr/lib")
+    vm_disk._unpack(tmp_path / "x.deb", tree)
+    assert (tree / "lib").is_symlink() and (tree / "usr" / "lib" / "new").read_text() == "new"
