@@ -16,7 +16,7 @@ NODE = "vm1"
 #: The address through which the controller comes.
 MANAGEMENT = "198.18.30.11/24"
 #: The machine is emulated: what takes a real one a second takes it five.
-CONFIRM_SECONDS = 30
+CONFIRM_SECONDS = 20
 
 
 def bond(mode: str = "active-backup", **more: Any) -> dict[str, Any]:
