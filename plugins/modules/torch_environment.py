@@ -283,7 +283,8 @@ def build(
     )
     if os.path.exists(SELINUX):
         # What pip unpacks has the label of its folder; programs and libraries have labels of their own.
-        run([RESTORECON, "-R", path], 300, "restorecon", [lock])
+        # Not handed the lock: SELinux lets restorecon write to nothing of ours.
+        run([RESTORECON, "-R", path], 300, "restorecon", [])
     missing = missing_packages(requirements, store.installed(name))
     if missing:
         raise BuildError("pip ended well, but the environment is not the wanted one: {}".format("; ".join(missing)))

@@ -100,7 +100,14 @@ def test_files_are_labelled_before_they_are_used_where_there_is_selinux(
     store = make(tmp_path)
     said = '{"torch": "2.13.0+cpu"}'
     ran: list[list[str]] = []
-    monkeypatch.setattr(torch_environment, "run", lambda argv, *_more: ran.append(argv) or said)
+    handed: dict[str, list[int]] = {}
+
+    def run(argv: list[str], _seconds: float, _what: str, descriptors: list[int]) -> str:
+        ran.append(argv)
+        handed[argv[0]] = descriptors
+        return said
+
+    monkeypatch.setattr(torch_environment, "run", run)
     monkeypatch.setattr(torch_environment, "SELINUX", str(tmp_path if enforced else tmp_path / "nothing"))
     params = {"python": "python3", "find_links": "", "index_url": "", "install_timeout_seconds": 1}
     params["verify_timeout_seconds"] = 1
@@ -108,3 +115,4 @@ def test_files_are_labelled_before_they_are_used_where_there_is_selinux(
     labelled = [argv for argv in ran if argv[0] == torch_environment.RESTORECON]
     assert labelled == ([[torch_environment.RESTORECON, "-R", store.path(NAME)]] if enforced else [])
     assert not enforced or ran[-2] in labelled, "before torch is imported"
+    assert handed.get(torch_environment.RESTORECON, []) == [], "SELinux denies it what it inherits"
