@@ -202,6 +202,8 @@ SEMANAGE_PACKAGES = ["policycoreutils-python-utils"]
 #: The unit that makes the host permissive again.
 UNDO = "gpu-cluster-selinux-undo"
 REMOTE_FILE_SYSTEMS = ("nfs", "nfs4", "cifs", "lustre", "ceph", "gpfs", "beegfs", "fuse.sshfs")
+#: Stands for the home of root.
+ROOT_HOME = "~root"
 #: What a login needs: where one of these has a wrong label, enforcing would lock everybody out.
 VITAL = (
     "/bin/bash",
@@ -209,7 +211,7 @@ VITAL = (
     "/etc/shadow",
     "/etc/ssh/sshd_config",
     "/etc/ssh/ssh_host_*_key",
-    "~root/.ssh/authorized_keys",
+    f"{ROOT_HOME}/.ssh/authorized_keys",
     "/usr/lib/systemd/systemd",
     "/usr/sbin/sshd",
 )
@@ -319,7 +321,7 @@ class Host:
 
     def restorecon(self, paths: list[str], *, deep: bool, dry: bool) -> list[str]:
         """Give what exists of these paths the labels of the policy; the paths that had others."""
-        patterns = [os.path.expanduser(path) for path in paths]
+        patterns = [path.replace(ROOT_HOME, pwd.getpwuid(0).pw_dir, 1) for path in paths]
         existing = [path for pattern in patterns for path in sorted(glob.glob(pattern))]
         if not existing:
             return []
