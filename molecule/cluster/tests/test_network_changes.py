@@ -9,7 +9,9 @@ Three of them run at a time, one on each node.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import subprocess
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +25,8 @@ class Bad:
     """One bad change: the interfaces for a node's number, and what the failure must say.
 
     ``host`` is the address that the inventory promises for the time after the change, ``before`` and ``after`` are
-    commands for the node around it, ``elsewhere`` is such a pair for another node.
+    commands for the node around it, ``stranger`` is an address that a host has which is no member: the members have
+    no addresses to spare, each of them is in the middle of a change of its own.
     """
 
     interfaces: Callable[[int], list[dict[str, Any]]]
@@ -32,7 +35,7 @@ class Bad:
     host: Callable[[int], str] | None = None
     before: str = ""
     after: str = ""
-    elsewhere: tuple[str, str] | None = None
+    stranger: str = ""
     key_is_known: bool = True
 
 
@@ -71,7 +74,7 @@ BAD: dict[str, Bad] = {
     "another node's IPv6 address": Bad(
         lambda i: fab0(i, addresses=[f"198.18.20.{10 + i}/24", "fd00:20::7/64"]),
         ("another machine has fd00:20::7", "The old state is back"),
-        elsewhere=("ip address add fd00:20::7/64 dev fab0 nodad", "ip address del fd00:20::7/64 dev fab0"),
+        stranger="fd00:20::7/64",
     ),
     "VLAN on a kernel without VLANs": Bad(
         lambda i: [
@@ -160,13 +163,20 @@ class Batches:
             self.run(dict(zip(nodes, ORDER[start : start + len(nodes)], strict=False)))
         return self.done[name]
 
-    def elsewhere(self, cases: dict[str, str], which: int) -> None:
-        """Run the commands that a case has for another node."""
-        for node, name in cases.items():
-            pair = BAD[name].elsewhere
-            if pair:
-                other = next(other for other in self.cluster.hosts if other != node)
-                self.cluster.lab("exec", other, "sh", "-c", pair[which])
+    @contextlib.contextmanager
+    def strangers(self, cases: dict[str, str]) -> Iterator[None]:
+        """Hosts on the data network with the addresses that the cases want taken."""
+        with contextlib.ExitStack() as stack:
+            for address in filter(None, (BAD[name].stranger for name in cases.values())):
+                hold = f"ip address add {address} dev fab0 nodad && echo there && read -r _"
+                argv = self.cluster.lab_argv("outsider", "--address", "198.18.20.200/24", "--", "sh", "-c", hold)
+                host = stack.enter_context(
+                    subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                )
+                assert host.stdin is not None and host.stdout is not None
+                stack.callback(host.stdin.close)
+                assert host.stdout.readline() == "there\n"
+            yield
 
     def run(self, cases: dict[str, str]) -> None:
         hosts: dict[str, dict[str, Any]] = {}
@@ -179,21 +189,20 @@ class Batches:
                 hosts[node]["static_network_previous_host"] = self.cluster.hosts[node]["ansible_host"]
                 if BAD[name].key_is_known:
                     hosts[node].update(known_at(self.cluster, node, promised(number)))
-        self.elsewhere(cases, 0)
         before = {}
         for node, name in cases.items():
             if BAD[name].before:
                 self.cluster.lab("exec", node, "sh", "-c", BAD[name].before)
             before[node] = snapshot(self.cluster, node)
         try:
-            ended = change(self.cluster, hosts, "--limit", ",".join(cases))
+            with self.strangers(cases):
+                ended = change(self.cluster, hosts, "--limit", ",".join(cases))
             answers = {node: ssh_answers(self.cluster, node) for node in cases}
             after = {node: snapshot(self.cluster, node) for node in cases}
         finally:
             for node, name in cases.items():
                 if BAD[name].after:
                     self.cluster.lab("exec", node, "sh", "-c", BAD[name].after)
-            self.elsewhere(cases, 1)
         for node, name in cases.items():
             message = message_of(ended, node)
             self.done[name] = Result(node, message, before[node], after[node], answers[node])
