@@ -4,7 +4,7 @@ NODES ?= 3
 TOOLS := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-wheels setup-torch test lint unit parity docs-check sanity oldest molecule format readmes demo bench lab lab-down lab-ssh vm vm-down build clean
+.PHONY: help setup setup-wheels setup-torch test lint unit parity docs-check sanity oldest molecule molecule-vm format readmes demo bench lab lab-down lab-ssh vm vm-down build clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -28,7 +28,8 @@ docs-check: setup ## Part of test: plugin documentation, changelog, variable tab
 sanity: setup ## Part of test: ansible-test sanity
 oldest: setup ## Part of test: unit tests and syntax with the oldest supported ansible-core
 molecule: setup-wheels ## Part of test: the molecule scenarios on nodes of a lab
-lint unit parity docs-check sanity oldest molecule:
+molecule-vm: setup ## Part of test: the molecule scenario on a virtual machine
+lint unit parity docs-check sanity oldest molecule molecule-vm:
 	@$(TOOLS) tools/run_tests.py $@
 
 format: setup ## Format all Python files

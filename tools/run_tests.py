@@ -4,11 +4,13 @@
 """Run the checks of this project: all of them, or the parts that are named.
 
 A part that fails does not hide the later ones. The last line says how many single checks passed and failed.
+The virtual machine is emulated and leaves a core idle: its part runs beside those that need no lab.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import subprocess
@@ -16,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +33,8 @@ PLUGINS = f"ansible_collections.{project.COLLECTION}.plugins"
 SHELL_SCRIPTS = (".ci/run", "tools/lab/vm/init", "tools/lab/vm/lab-console", "tools/lab/vm/prepare.sh")
 # mypy's oldest; compiling with the modules' real floor is ansible-test's part.
 OLDEST_PYTHON = "3.10"
+#: The scenario that needs no lab of nodes but a virtual machine.
+VM = "vm"
 
 
 class Part(NamedTuple):
@@ -99,14 +104,21 @@ def oldest() -> Tally:
 
 
 def molecule() -> Tally:
-    """Every scenario, on a lab of nodes."""
-    scenarios = sorted(path.parent.name for path in (project.ROOT / "molecule").glob("*/molecule.yml"))
-    if not scenarios:
-        checks.say("molecule FAILED: there is no molecule/*/molecule.yml")
-        return checks.FAILED
+    """Every scenario on a lab of nodes."""
+    names = {path.parent.name for path in (project.ROOT / "molecule").glob("*/molecule.yml")}
+    return scenarios(sorted(names - {VM}))
+
+
+def molecule_vm() -> Tally:
+    """The scenario on a machine with a kernel of its own."""
+    return scenarios([VM])
+
+
+def scenarios(names: Sequence[str]) -> Tally:
+    """These scenarios, and the proof that this machine is as it was before."""
     take_labs_down()
     before = machine.settings()
-    tally = checks.total([scenario(name) for name in scenarios])
+    tally = checks.total([scenario(name) for name in names])
     # A scenario that broke off leaves its nodes, with their bridges, for whoever looks into it.
     return tally if tally.failed else tally + left_alone(before, machine.settings())
 
@@ -128,7 +140,7 @@ def left_alone(before: Mapping[str, str], after: Mapping[str, str]) -> Tally:
 
 def obstacle(name: str, tun: Path = Path("/dev/net/tun")) -> str:
     """Why this machine cannot run a scenario; empty when it can."""
-    if name != "vm":
+    if name != VM:
         return ""
     if platform.machine() != "x86_64":
         return f"the virtual machine is an x86_64, and this machine is {platform.machine()}"
@@ -159,7 +171,10 @@ PARTS = (
     Part("sanity", "ansible-test sanity", sanity.run),
     Part("oldest", "unit tests and syntax with the oldest supported ansible-core", oldest),
     Part("molecule", "the scenarios, on nodes of a lab", molecule),
+    Part("molecule-vm", "the scenario on a virtual machine", molecule_vm),
 )
+#: This one runs beside the others up to the one that has to wait for its end, because both take the labs down.
+BESIDE, UP_TO = "molecule-vm", "molecule"
 
 
 def run_part(part: Part) -> Outcome:
@@ -177,11 +192,46 @@ def run_part(part: Part) -> Outcome:
     return Outcome(part.name, tally, time.monotonic() - started)
 
 
-def summary(outcomes: Sequence[Outcome]) -> str:
+class Beside:
+    """A part that runs in a process of its own; its output is shown when it has ended."""
+
+    def __init__(self, part: Part, folder: Path) -> None:
+        self.part = part
+        self.outcome = folder / "outcome.json"
+        self.log = folder / "output.txt"
+        checks.say(f"{part.name} starts now; its output follows at its end")
+        argv = [sys.executable, __file__, part.name, "--outcome", str(self.outcome)]
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(argv, cwd=project.ROOT, stdout=log, stderr=subprocess.STDOUT)
+
+    def ended(self) -> Outcome:
+        """Wait for it and show what it printed."""
+        returncode = self.process.wait()
+        print(self.log.read_text(errors="replace"), flush=True)
+        try:
+            found = json.loads(self.outcome.read_text())
+            return Outcome(self.part.name, Tally(**found["tally"]), found["seconds"])
+        except (OSError, ValueError):
+            checks.say(f"{self.part.name} FAILED: it ended with exit code {returncode} and without a result")
+            return Outcome(self.part.name, checks.FAILED, 0.0)
+
+
+def run_all(folder: Path) -> list[Outcome]:
+    """Every part, one of them beside the others."""
+    parts = {part.name: part for part in PARTS}
+    beside = Beside(parts.pop(BESIDE), folder)
+    outcomes = []
+    for name, part in parts.items():
+        if name == UP_TO:
+            outcomes.append(beside.ended())
+        outcomes.append(run_part(part))
+    return outcomes
+
+
+def summary(outcomes: Sequence[Outcome], seconds: float) -> str:
     """One line for each part, then the closing line."""
     lines = [f"{outcome.name:<12} {outcome.seconds:8.1f} s  {outcome.tally}" for outcome in outcomes]
-    whole = sum(outcome.seconds for outcome in outcomes)
-    lines.append(f"{'all':<12} {whole:8.1f} s")
+    lines.append(f"{'all':<12} {seconds:8.1f} s")
     lines.append(str(checks.total([outcome.tally for outcome in outcomes])))
     return "\n".join(lines)
 
@@ -190,9 +240,18 @@ def main() -> int:
     """Run what was asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("parts", nargs="*", choices=[[], *(part.name for part in PARTS)], metavar="PART")
-    chosen = parser.parse_args().parts
-    outcomes = [run_part(part) for part in PARTS if not chosen or part.name in chosen]
-    print(f"\n{summary(outcomes)}", flush=True)
+    parser.add_argument("--outcome", type=Path, help="write the result of the one named part here too, as JSON")
+    arguments = parser.parse_args()
+    started = time.monotonic()
+    if arguments.parts:
+        outcomes = [run_part(part) for part in PARTS if part.name in arguments.parts]
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            outcomes = run_all(Path(folder))
+    print(f"\n{summary(outcomes, time.monotonic() - started)}", flush=True)
+    if arguments.outcome:
+        result = {"tally": asdict(outcomes[0].tally), "seconds": outcomes[0].seconds}
+        arguments.outcome.write_text(json.dumps(result))
     return 1 if any(outcome.tally.failed for outcome in outcomes) else 0
 
 

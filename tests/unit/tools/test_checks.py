@@ -51,7 +51,7 @@ def test_command_is_judged_by_its_exit_code() -> None:
 def test_closing_line(tally: Tally, line: str) -> None:
     """The last line stands alone and names skips only where there are any."""
     outcomes = [Outcome("one", tally, 1.0), Outcome("two", Tally(), 2.0)]
-    assert run_tests.summary(outcomes).splitlines()[-1] == line
+    assert run_tests.summary(outcomes, 2.5).splitlines()[-1] == line
 
 
 def test_a_part_that_breaks_or_checks_nothing_failed() -> None:
