@@ -176,8 +176,16 @@ LOGIND = ("org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.
 #: How often logind is asked after it was told to read its files again, and how long is waited in between, in seconds.
 LOGIND_TRIES = 20
 LOGIND_PAUSE_S = 0.1
-#: An empty text would not count as an input.
-NO_INPUT = "\n"
+
+
+def no_input() -> None:
+    """Give the commands nothing to read.
+
+    Without pipelining they would inherit a terminal, which SELinux lets nobody hand to a service. A text of our own is
+    no way out: written to a command that ends at once, it breaks the pipe.
+    """
+    with open(os.devnull, encoding="ascii") as nothing:
+        os.dup2(nothing.fileno(), 0)
 
 
 class Node:
@@ -186,11 +194,11 @@ class Node:
     def __init__(self, module: AnsibleModule) -> None:
         self.module = module
         module.run_command_environ_update = {"LANG": "C", "LC_ALL": "C"}
+        no_input()
 
     def run(self, argv: list[str]) -> tuple[int, str, str]:
         """Run a command to its end."""
-        # An input of our own: without pipelining ours is a terminal, which SELinux lets nobody hand to a service.
-        code, out, err = self.module.run_command(argv, data=NO_INPUT)
+        code, out, err = self.module.run_command(argv)
         return int(code), str(out), str(err)
 
     def must(self, argv: list[str]) -> str:

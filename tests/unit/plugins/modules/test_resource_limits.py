@@ -5,20 +5,41 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+from collections.abc import Iterator
 from typing import Any
+
+import pytest
 
 from ansible_collections.baremetal.gpu_cluster.plugins.modules import resource_limits
 
 
-def test_a_command_gets_an_input_of_its_own() -> None:
-    """Without pipelining a module's input is a terminal, and SELinux lets nobody hand that to a service."""
-    given: list[str] = []
+class Module:
+    """Runs commands as AnsibleModule does, with the module's own input."""
 
-    class Module:
-        def run_command(self, _argv: list[str], data: str = "") -> tuple[int, str, str]:
-            given.append(data)
-            return 0, "limits", ""
+    def run_command(self, argv: list[str]) -> tuple[int, str, str]:
+        ended = subprocess.run(argv, check=False, capture_output=True, text=True)
+        return ended.returncode, ended.stdout, ended.stderr
 
+
+@pytest.fixture
+def some_input() -> Iterator[None]:
+    """Something that a command could read, as the terminal of a run without pipelining."""
+    kept = os.dup(0)
+    reading, writing = os.pipe()
+    os.write(writing, b"typed")
+    os.close(writing)
+    os.dup2(reading, 0)
+    yield
+    os.dup2(kept, 0)
+    for one in (kept, reading):
+        os.close(one)
+
+
+@pytest.mark.usefixtures("some_input")
+def test_commands_get_nothing_to_read() -> None:
+    """SELinux lets nobody hand a terminal to a service; and a text breaks the pipe to a command that ends at once."""
     module: Any = Module()
-    assert resource_limits.Node(module).must(["systemd-run", "--pipe", "true"]) == "limits"
-    assert given and all(given), "run_command takes an empty text for none"
+    assert resource_limits.Node(module).must(["cat"]) == ""
+    assert resource_limits.Node(module).must(["readlink", "/proc/self/fd/0"]).strip() == "/dev/null"
