@@ -32,10 +32,12 @@ DEV = project.REQUIREMENTS / "dev.txt"
 DEV_CONSTRAINTS = project.REQUIREMENTS / "dev-constraints.txt"
 OLDEST = project.REQUIREMENTS / "oldest.txt"
 TORCH = project.REQUIREMENTS / "torch.txt"
+NCCL = project.REQUIREMENTS / "nccl.txt"
 TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
 # The nodes' Python, whatever the controller's is.
 NODE_PYTHON = "3.11"
 NODE_PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
+NCCL_PLATFORM = "manylinux_2_18_x86_64"
 
 
 class SetupError(Exception):
@@ -200,6 +202,31 @@ def install_torch() -> None:
     write_whole(stamp, wanted)
 
 
+def fetch_nccl() -> Path:
+    """Put NVIDIA's NCCL into a folder of its own in the cache; the tests of packages have it in one of theirs."""
+    folder = project.cache_dir() / "nccl"
+    stamp = folder / STAMP
+    wanted = fingerprint(NCCL, NODE_PYTHON, NCCL_PLATFORM)
+    folder.mkdir(parents=True, exist_ok=True)
+    with only_one(folder.parent / "nccl.lock"):
+        if not wheels_complete(folder, stamp, wanted):
+            say(f"downloading NCCL (about 200 MB) to {folder}")
+            for old in (stamp, *folder.iterdir()):
+                old.unlink(missing_ok=True)
+            download_nccl(read_pins(NCCL), folder)
+            sizes = {file.name: file.stat().st_size for file in folder.glob("*.whl")}
+            write_whole(stamp, json.dumps({"made_from": wanted, "files": sizes}, indent=1))
+    return folder
+
+
+def download_nccl(pins: list[str], folder: Path) -> None:
+    """Get it from where this machine's pip looks."""
+    run(
+        [*download_to(folder), "--platform", NCCL_PLATFORM, *pins],
+        f"{', '.join(pins)} cannot be downloaded; pip's message stands above.",
+    )
+
+
 def wheels_complete(wheels: Path, stamp: Path, wanted: str) -> bool:
     """Whether the folder holds exactly what the pins ask for."""
     try:
@@ -293,6 +320,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--wheels", action="store_true", help="also download the CPU build of PyTorch for lab nodes")
     parser.add_argument("--torch", action="store_true", help="the same, and install it into .venv for the unit tests")
+    parser.add_argument("--nccl", action="store_true", help="also download NVIDIA's NCCL for the tests of packages")
     parser.add_argument("--relock", action="store_true", help="first resolve dev.txt anew into dev-constraints.txt")
     return parser.parse_args()
 
@@ -317,6 +345,8 @@ def main() -> int:
             fetch_torch()
         if arguments.torch:
             install_torch()
+        if arguments.nccl:
+            fetch_nccl()
     say(f"ready in {time.monotonic() - started:.1f} s; the tools are in .venv/bin (. .venv/bin/activate)")
     return 0
 

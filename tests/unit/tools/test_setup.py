@@ -75,6 +75,23 @@ def test_second_fetch_does_nothing(wheels: Path, monkeypatch: pytest.MonkeyPatch
     setup.fetch_torch()
 
 
+def test_nccl_is_fetched_once_into_a_folder_of_its_own(wheels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A complete folder is recognised, and one that was cut short is not."""
+    fetched: list[list[str]] = []
+
+    def download(pins: list[str], folder: Path) -> None:
+        fetched.append(pins)
+        (folder / "nccl.whl").write_text("whole", encoding="utf-8")
+
+    monkeypatch.setattr(setup, "download_nccl", download)
+    folder = setup.fetch_nccl()
+    assert setup.fetch_nccl() == folder == wheels.parent / "nccl"
+    assert fetched == [setup.read_pins(setup.NCCL)]
+    (folder / "nccl.whl").write_text("half", encoding="utf-8")
+    setup.fetch_nccl()
+    assert len(fetched) == 2 and (folder / "nccl.whl").read_text(encoding="utf-8") == "whole"
+
+
 def test_damaged_folder_is_fetched_again(wheels: Path) -> None:
     """A wheel that is gone or cut short."""
     setup.fetch_torch()

@@ -1,0 +1,154 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which version of each package it is going to be. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.packages import (
+    Package,
+    matches,
+    newest_version,
+)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.wishes import Wish
+
+#: How many versions a sentence lists, the newest ones.
+SHOWN_VERSIONS = 20
+
+ERR_NO_PACKAGE = "no repository of the node offers the package {name}; the node uses {repositories}"
+ERR_NO_VERSION = "no repository of the node offers that version of {name}; there are {versions}"
+ERR_NOT_TOGETHER = "no version fits for all packages that must have the same one; {offers}"
+
+FIX_NO_PACKAGE = "add the repository that has it (package_sources_repositories), or correct the name"
+FIX_NO_VERSION = "set it to one of them, or add the repository that has it"
+FIX_NOT_TOGETHER = "choose a version that all of them have, or complete the repository"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What one wish comes to. ``package`` is the one that is installed already, or the one to install."""
+
+    wish: Wish
+    package: Package
+    is_installed: bool
+
+
+def kept(wishes: Sequence[Wish], installed: Sequence[Package]) -> dict[str, Package]:
+    """The installed packages that are as wanted; within a family only when all of them have the same version."""
+    found = {}
+    for family in families(wishes):
+        have = {wish.name: _installed(wish, installed) for wish in family}
+        versions = {package.evr.version for package in have.values() if package}
+        if len(family) == 1 or (len(versions) == 1 and all(have.values())):
+            found.update({name: package for name, package in have.items() if package})
+    return found
+
+
+def choose(
+    wishes: Sequence[Wish], installed: Sequence[Package], offered: Sequence[Package], arch: str
+) -> tuple[tuple[Choice, ...], tuple[Wish, ...]]:
+    """A version for each wish, and the wishes for which there is none.
+
+    What is installed and fits stays. Otherwise the newest version is taken that all packages of a family have.
+    """
+    choices: list[Choice] = []
+    without: list[Wish] = []
+    offers = [package for package in offered if package.arch in (arch, "noarch")]
+    for family in families(wishes):
+        candidates = {wish.name: _candidates(wish, installed, offers) for wish in family}
+        common = set.intersection(*({one.evr.version for one in found} for found in candidates.values()))
+        if not common:
+            without += family
+            continue
+        have = {wish.name: _installed(wish, installed) for wish in family}
+        present = {package.evr.version for package in have.values() if package} & common
+        version = newest_version(present or common)
+        for wish in family:
+            now = have[wish.name]
+            if len(family) == 1 and now is None:
+                package = max(candidates[wish.name], key=lambda one: one.evr)
+            elif now is not None and now.evr.version == version:
+                package = now
+            else:
+                fitting = (one for one in candidates[wish.name] if one.evr.version == version)
+                package = max(fitting, key=lambda one: one.evr)
+            choices.append(Choice(wish, package, package is now))
+    return tuple(choices), tuple(without)
+
+
+def families(wishes: Sequence[Wish]) -> list[list[Wish]]:
+    """The wishes whose versions depend on each other, together; in order."""
+    found: dict[str, list[Wish]] = {}
+    for wish in wishes:
+        found.setdefault(f"family {wish.family}" if wish.family else f"name {wish.name}", []).append(wish)
+    return list(found.values())
+
+
+def problems(
+    without: Sequence[Wish],
+    installed: Sequence[Package],
+    existing: Sequence[Package],
+    arch: str,
+    repositories: Sequence[str],
+    hidden: Mapping[str, tuple[str, str]],
+) -> tuple[Problem, ...]:
+    """Why there is no version for these wishes. ``hidden`` has rule and fix for a package that
+    exists, and that dnf is kept from seeing."""
+    offers = [package for package in existing if package.arch in (arch, "noarch")]
+    found: list[Problem] = []
+    for family in families(without):
+        alone = [problem for wish in family for problem in _alone(wish, installed, offers, repositories, hidden)]
+        if alone:
+            found += alone
+            continue
+        listed = "; ".join(f"{wish.name}: {_listed(wish.name, offers)}" for wish in family)
+        rule = ERR_NOT_TOGETHER.format(offers=listed)
+        found.append(Problem(family[0].variable, shown(family[0].version), rule, FIX_NOT_TOGETHER))
+    return tuple(dict.fromkeys(found))
+
+
+def _alone(
+    wish: Wish,
+    installed: Sequence[Package],
+    offers: Sequence[Package],
+    repositories: Sequence[str],
+    hidden: Mapping[str, tuple[str, str]],
+) -> list[Problem]:
+    of_name = [package for package in offers if package.name == wish.name]
+    value = shown(wish.version) if wish.version else ""
+    if not of_name:
+        rule = ERR_NO_PACKAGE.format(name=wish.name, repositories=", ".join(repositories) or "none")
+        return [Problem(f"packages[{wish.name}]", "", rule, FIX_NO_PACKAGE)]
+    if not _candidates(wish, installed, offers):
+        rule = ERR_NO_VERSION.format(name=wish.name, versions=_listed(wish.name, offers))
+        return [Problem(wish.variable, value, rule, FIX_NO_VERSION)]
+    if wish.name in hidden:
+        return [Problem(wish.variable, value, *hidden[wish.name])]
+    return []
+
+
+def _listed(name: str, offers: Sequence[Package]) -> str:
+    versions = sorted({package.evr for package in offers if package.name == name})
+    older = len(versions) - SHOWN_VERSIONS
+    listed = ", ".join(str(evr) for evr in versions[-SHOWN_VERSIONS:])
+    return f"{listed} and {older} older ones" if older > 0 else listed
+
+
+def _installed(wish: Wish, installed: Sequence[Package]) -> Package | None:
+    """The newest installed one that fits, if any."""
+    fitting = [
+        one for one in installed if one.name == wish.name and (not wish.version or matches(wish.version, one.evr))
+    ]
+    return max(fitting, key=lambda one: one.evr, default=None)
+
+
+def _candidates(wish: Wish, installed: Sequence[Package], offers: Sequence[Package]) -> list[Package]:
+    return [
+        one
+        for one in (*installed, *offers)
+        if one.name == wish.name and (not wish.version or matches(wish.version, one.evr))
+    ]

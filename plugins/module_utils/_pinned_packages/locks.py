@@ -1,0 +1,129 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The list of dnf's versionlock plugin: our block in it, and the lines of others. Pure.
+
+How dnf reads a line is in dnf-plugins-core, plugins/versionlock.py: the versions of all lines for a name are allowed
+together, all others of it are hidden, and a line that begins with ``!`` hides what it names. ``dnf versionlock delete``
+writes the list anew without comments, so a line counts as ours also when it only looks like one that we wrote.
+"""
+
+from __future__ import annotations
+
+import configparser
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.packages import Package
+
+CONFIGURATION = "/etc/dnf/plugins/versionlock.conf"
+#: As the plugin's package has it.
+DEFAULT_LIST = "/etc/dnf/plugins/versionlock.list"
+PLUGIN_PACKAGE = "python3-dnf-plugin-versionlock"
+
+BEGIN = "# BEGIN gpu-cluster {}: the module pinned_packages keeps these lines"
+END = "# END gpu-cluster {}"
+
+#: The forms in the plugin's order. A version begins with a digit or a glob sign, or else every dash would be one.
+_V = r"(?:(?P<epoch>\d+):)?(?P<version>[\d*?\[][^-]*)"
+_FORMS = tuple(
+    re.compile(pattern + r"\Z")
+    for pattern in (
+        r"(?P<name>.+)-" + _V + r"-(?P<release>[^-]+)\.(?P<arch>[^.-]+)",
+        r"(?P<name>.+)-" + _V + r"-(?P<release>[^-]+)",
+        r"(?P<name>.+)-" + _V,
+        r"(?P<name>.+)\.(?P<arch>x86_64|aarch64|noarch|\*)",
+        r"(?P<name>.+)",
+    )
+)
+
+
+@dataclass(frozen=True)
+class LockList:
+    """The list: its text without our lines, and our lines."""
+
+    others: str
+    ours: tuple[str, ...]
+
+    @property
+    def foreign_lines(self) -> tuple[str, ...]:
+        """The locks of others."""
+        lines = (line.strip() for line in self.others.splitlines() if not line.startswith("#"))
+        return tuple(line for line in lines if line)
+
+
+def place_and_switch(configuration: str) -> tuple[str, bool]:
+    """Where the plugin keeps its list, and whether it is switched on."""
+    parser = configparser.ConfigParser(interpolation=None, strict=False)
+    try:
+        parser.read_string(configuration)
+    except configparser.Error:
+        return DEFAULT_LIST, True
+    is_on = parser.get("main", "enabled", fallback="1").strip().lower() in ("1", "yes", "true", "on")
+    return parser.get("main", "locklist", fallback=DEFAULT_LIST), is_on
+
+
+def read(text: str, group: str, remembered: Sequence[str] = ()) -> LockList:
+    """Take the list apart; ``remembered`` are the lines that we wrote when we last did."""
+    others, ours = [], []
+    is_ours = False
+    for line in text.splitlines():
+        if line == BEGIN.format(group):
+            is_ours = True
+        elif line == END.format(group):
+            is_ours = False
+        elif is_ours or line.strip() in remembered:
+            ours.append(line.strip())
+        else:
+            others.append(line)
+    return LockList("".join(f"{line}\n" for line in others), tuple(line for line in ours if line))
+
+
+def render(others: str, group: str, lines: Sequence[str]) -> str:
+    """The list with our lines at its end."""
+    if not lines:
+        return others
+    return others + "".join(f"{line}\n" for line in (BEGIN.format(group), *lines, END.format(group)))
+
+
+def line_for(package: Package) -> str:
+    """The lock of one version, as ``dnf versionlock add`` writes it."""
+    return f"{package.name}-{package.evr.epoch}:{package.evr.version}-{package.evr.release}.*"
+
+
+def against(lines: Sequence[str], package: Package) -> tuple[str, ...]:
+    """The lines that name the package and do not allow this version of it, or that hide it."""
+    found = []
+    for line in lines:
+        if line.startswith("!"):
+            if _allows(line[1:], package):
+                found.append(line)
+        elif _names(line, package) and not _allows(line, package):
+            found.append(line)
+    return tuple(found)
+
+
+def _names(line: str, package: Package) -> bool:
+    """Whether the first form that the line has is one of this name."""
+    for form in _FORMS:
+        match = form.match(line)
+        if match:
+            return fnmatchcase(package.name, match.group("name"))
+    return False
+
+
+def _allows(line: str, package: Package) -> bool:
+    return any(_fits(match.groupdict(), package) for match in (form.match(line) for form in _FORMS) if match)
+
+
+def _fits(parts: dict[str, str | None], package: Package) -> bool:
+    have = {
+        "name": package.name,
+        "epoch": package.evr.epoch,
+        "version": package.evr.version,
+        "release": package.evr.release,
+        "arch": package.arch,
+    }
+    return all(fnmatchcase(have[key], value) for key, value in parts.items() if value is not None)

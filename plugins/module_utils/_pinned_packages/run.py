@@ -1,0 +1,484 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One run from the options to the result: look, choose, ask dnf for its plan, change. The order is here."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import Mover, replace_file
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import repo_file
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages import (
+    choice,
+    locks,
+    memory,
+    repair,
+    streams,
+    system,
+    transaction,
+)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.choice import Choice
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.packages import Package, matches
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.system import SystemFailure
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.transaction import Step
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.wishes import (
+    Wish,
+    Wishes,
+)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.wishes import (
+    read as read_wishes,
+)
+
+ERR_NO_STREAM = "the module {} has no such stream; there are {}"
+ERR_PLUGIN_OFF = "dnf's versionlock plugin is switched off there, and nothing would keep the versions"
+ERR_LOCKED = "{} is locked to another version in {} ({})"
+ERR_EXCLUDED = "there is {name} {versions}, and {option} = {pattern} in {path} hides it"
+ERR_FILTERED = "there is {name} {versions}, and it belongs to a module stream that is not enabled"
+ERR_DEPENDENT = "what is to be removed is needed by {}, which would go as well"
+
+FIX_NO_STREAM = "list one of them"
+FIX_PLUGIN_OFF = "set enabled = 1 there"
+FIX_LOCKED = "take that lock away (`dnf versionlock delete {}`), or pin the version that it allows"
+FIX_EXCLUDED = "take the pattern out there, or get the package from another repository"
+FIX_FILTERED = "list its stream in module_streams (`dnf module list` shows them)"
+FIX_DEPENDENT = "remove it yourself, or list it in absent"
+
+MSG_AS_BEFORE = "Everything is as it was before."
+MSG_HALF = (
+    "The transaction has ended halfway: {} changed. What was begun is on record; run again, and it is put right and "
+    "finished."
+)
+
+
+class RefusedError(Exception):
+    """Something cannot be done, and nothing was changed."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("; ".join(problem.rule for problem in problems))
+        self.problems = tuple(problems)
+
+
+@dataclass(frozen=True)
+class Node:
+    """What the node says without a repository being asked."""
+
+    installed: tuple[Package, ...]
+    lock_path: str
+    lock_text: str
+    lock_list: locks.LockList
+    remembered: memory.Memory
+    stream_files: Mapping[str, str]
+
+    @property
+    def native(self) -> tuple[Package, ...]:
+        """Without packages for another architecture, such as 32-bit libraries beside the others."""
+        return tuple(one for one in self.installed if one.arch in (platform.machine(), "noarch"))
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions by name; several ones of a package are listed."""
+        found: dict[str, list[str]] = {}
+        for package in sorted(self.installed, key=lambda one: one.evr):
+            found.setdefault(package.name, []).append(str(package.evr))
+        return {name: ", ".join(dict.fromkeys(versions)) for name, versions in found.items()}
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the node is to have in the end."""
+
+    choices: tuple[Choice, ...]
+    removals: tuple[Package, ...]
+    lock_lines: tuple[str, ...]
+    switches: tuple[streams.Switch, ...]
+    skipped: tuple[str, ...]
+    mending: repair.Repair
+
+
+def outcome(module: Mover, params: Mapping[str, Any], check_mode: bool) -> dict[str, Any]:
+    """The result of the module; raises RefusedError or SystemFailure."""
+    wishes, problems = read_wishes(params)
+    if problems:
+        raise RefusedError(problems)
+    wishes = _with_plugin(wishes)
+    node = _look(wishes)
+    if node.remembered.begun or repair.duplicates(node.installed, wishes.names):
+        # It may not be interrupted at all: dnf goes on when the connection to the node breaks.
+        system.wait_for_others(params["wait_seconds"])
+        node = _look(wishes)
+    removals = _removals(wishes, node.installed)
+    kept = choice.kept(wishes.packages, node.native) if wishes.is_present else {}
+    switches = streams.switches(wishes.streams, wishes.is_present, node.stream_files)
+    known = [one for one in switches if f"{one.module}:{one.to}" not in node.remembered.skipped]
+    twice = repair.duplicates(node.installed, wishes.names)
+    is_complete = not wishes.is_present or len(kept) == len(wishes.packages)
+    if is_complete and not (removals or known or twice or node.remembered.begun):
+        choices = tuple(Choice(wish, kept[wish.name], True) for wish in wishes.packages if wish.name in kept)
+        lines = _lock_lines(choices, node)
+        skipped = tuple(name for name in node.remembered.skipped if wishes.is_present and name in wishes.streams)
+        target = Target(choices, (), lines, (), skipped, repair.Repair())
+        return _settle(module, wishes, node, target, check_mode)
+    return _work(module, params, wishes, node, check_mode)
+
+
+# --- looking --------------------------------------------------------------------------------------------------------
+
+
+def _is_pinned(wishes: Wishes) -> bool:
+    return wishes.is_present and any(wish.version for wish in wishes.packages)
+
+
+def _with_plugin(wishes: Wishes) -> Wishes:
+    """Without the plugin nothing would keep the versions, so it comes with them."""
+    if not _is_pinned(wishes) or locks.PLUGIN_PACKAGE in wishes.names or os.path.exists(locks.CONFIGURATION):
+        return wishes
+    return replace(wishes, packages=(*wishes.packages, Wish(locks.PLUGIN_PACKAGE)))
+
+
+def _look(wishes: Wishes) -> Node:
+    remembered = memory.read(system.read_text(memory.path(wishes.group)) or "")
+    path, is_on = locks.place_and_switch(system.read_text(locks.CONFIGURATION) or "")
+    if not is_on and _is_pinned(wishes):
+        raise RefusedError([Problem(locks.CONFIGURATION, "", ERR_PLUGIN_OFF, FIX_PLUGIN_OFF)])
+    text = system.read_text(path) or ""
+    return Node(
+        installed=system.installed(),
+        lock_path=path,
+        lock_text=text,
+        lock_list=locks.read(text, wishes.group, remembered.locks),
+        remembered=remembered,
+        stream_files=system.stream_files(),
+    )
+
+
+def _removals(wishes: Wishes, installed: Sequence[Package]) -> tuple[Package, ...]:
+    patterns = wishes.absent if wishes.is_present else (*wishes.absent, *wishes.names)
+    return tuple(one for one in installed if any(fnmatchcase(one.name, pattern) for pattern in patterns))
+
+
+def _lock_lines(choices: Sequence[Choice], node: Node) -> tuple[str, ...]:
+    """A line for each pinned package; raises RefusedError when somebody else's lock says something else."""
+    problems = []
+    for one in choices:
+        for line in locks.against(node.lock_list.foreign_lines, one.package):
+            rule = ERR_LOCKED.format(one.wish.name, node.lock_path, line)
+            fix = FIX_LOCKED.format(line.lstrip("!"))
+            problems.append(Problem(one.wish.variable, shown(str(one.package.evr)), rule, fix))
+    if problems:
+        raise RefusedError(problems)
+    pinned = (one.package for one in choices if one.wish.version and not one.package.is_side_by_side)
+    return tuple(locks.line_for(package) for package in pinned)
+
+
+# --- choosing -------------------------------------------------------------------------------------------------------
+
+
+def _work(module: Mover, params: Mapping[str, Any], wishes: Wishes, node: Node, check_mode: bool) -> dict[str, Any]:
+    """A run in which repositories are asked."""
+    dnf = system.Dnf(params["timeout_seconds"], params["wait_seconds"])
+    mending = _mending(wishes, node)
+    with system.box(node.lock_path) as box:
+        switches, skipped = _switches(dnf, box, wishes, node)
+        whole = [one for one in node.native if one not in mending.erase]
+        choices = _choices(dnf, box, wishes, whole)
+        lines = _lock_lines(choices, node)
+        removals = tuple(one for one in _removals(wishes, node.installed) if one not in mending.erase)
+        target = Target(choices, removals, lines, switches, skipped, mending)
+        box.write_locks(locks.render(node.lock_list.others, wishes.group, lines))
+        if mending.erase and not check_mode:
+            system.erase(mending.erase)
+        # What is broken is still there in check mode, and would spoil the plan.
+        steps = _expected(target, node) if mending.erase and check_mode else _plan(dnf, box, target, wishes)
+    if check_mode:
+        return _result(wishes, node, target, steps)
+    before = replace(node, installed=system.installed()) if mending.erase else node
+    warnings = _change(module, dnf, wishes, before, target, steps)
+    return {**_result(wishes, node, target, steps), "warnings": warnings}
+
+
+def _mending(wishes: Wishes, node: Node) -> repair.Repair:
+    begun = node.remembered.begun
+    suspects = repair.to_verify(begun, node.installed, wishes.names)
+    damaged = {package: repair.is_damaged(system.verify(package)) for package in suspects}
+    found = repair.plan(begun, node.installed, wishes.names, damaged)
+    if begun and not found.sentences:
+        said = f"the transaction of {begun.when} was interrupted, and every package that it had begun is whole"
+        return replace(found, sentences=(said,))
+    return found
+
+
+def _switches(
+    dnf: system.Dnf, box: system.Box, wishes: Wishes, node: Node
+) -> tuple[tuple[streams.Switch, ...], tuple[str, ...]]:
+    """The switches of streams, made in the box; and the streams whose module no repository has."""
+    wanted = streams.switches(wishes.streams, wishes.is_present, node.stream_files)
+    if not wanted:
+        return (), ()
+    ended = dnf(["module", "list"], prefix=box.prefix)
+    if ended.code and "No matching" not in ended.err:
+        raise SystemFailure(f"dnf cannot list module streams: {transaction.decisive(ended.out, ended.err)}")
+    offered = streams.parse_list(ended.out)
+    skipped = tuple(f"{one.module}:{one.to}" for one in wanted if one.module not in offered)
+    switches = tuple(one for one in wanted if one.module in offered)
+    problems = [
+        Problem(
+            "module_streams",
+            shown(f"{one.module}:{one.to}"),
+            ERR_NO_STREAM.format(one.module, ", ".join(offered[one.module])),
+            FIX_NO_STREAM,
+        )
+        for one in switches
+        if one.to and one.to not in offered[one.module]
+    ]
+    if problems:
+        raise RefusedError(problems)
+    dnf.switch_streams(switches, box.prefix)
+    return switches, skipped
+
+
+def _choices(dnf: system.Dnf, box: system.Box, wishes: Wishes, installed: Sequence[Package]) -> tuple[Choice, ...]:
+    if not wishes.is_present or not wishes.packages:
+        return ()
+    arch = platform.machine()
+    offered = dnf.offered(wishes.names, (), box.prefix)
+    choices, without = choice.choose(wishes.packages, installed, offered, arch)
+    if not without:
+        return choices
+    # What is said next must be true now, and not only of dnf's cache.
+    offered = dnf.offered(wishes.names, ("--refresh",), box.prefix)
+    choices, without = choice.choose(wishes.packages, installed, offered, arch)
+    if not without:
+        return choices
+    everything = ("--disableexcludes=all", "--setopt=*.module_hotfixes=1")
+    existing = dnf.offered(wishes.names, everything, box.prefix)
+    hidden = _hidden(without, offered, existing)
+    raise RefusedError(choice.problems(without, installed, existing, arch, dnf.repositories(), hidden))
+
+
+def _hidden(
+    without: Sequence[Wish], offered: Sequence[Package], existing: Sequence[Package]
+) -> dict[str, tuple[str, str]]:
+    """Why dnf does not see packages that exist: rule and fix by name."""
+    sections = [(path, section) for path, text in system.exclusions() for section in repo_file.parse(path, text)]
+    found = {}
+    for wish in without:
+        unseen = [one for one in existing if one.name == wish.name and one not in offered]
+        unseen = [one for one in unseen if not wish.version or matches(wish.version, one.evr)]
+        if not unseen:
+            continue
+        words = {"name": wish.name, "versions": ", ".join(str(evr) for evr in sorted({one.evr for one in unseen}))}
+        found[wish.name] = (ERR_FILTERED.format(**words), FIX_FILTERED)
+        for path, section in sections:
+            for option in ("exclude", "excludepkgs"):
+                for pattern in re.split(r"[,\s]+", section.options.get(option, "")):
+                    if pattern and any(_is_excluded(one, pattern) for one in unseen):
+                        rule = ERR_EXCLUDED.format(option=option, pattern=pattern, path=path, **words)
+                        found[wish.name] = (rule, FIX_EXCLUDED)
+    return found
+
+
+def _is_excluded(package: Package, pattern: str) -> bool:
+    name, version = package.name, package.evr.version
+    without_arch = package.file_name.rpartition(".")[0]
+    texts = (name, f"{name}.{package.arch}", f"{name}-{version}", without_arch, package.file_name, package.nevra)
+    return any(fnmatchcase(text, pattern) for text in texts)
+
+
+# --- dnf's plan -----------------------------------------------------------------------------------------------------
+
+
+def _script(target: Target) -> str:
+    # What gets another version now, or goes, need not be installed again.
+    leaving = {one.wish.name for one in target.choices if not one.is_installed}
+    leaving.update(package.name for package in target.removals)
+    return transaction.script(
+        (package.nevra for package in target.removals),
+        (package.nevra for package in target.mending.reinstall if package.name not in leaving),
+        (
+            # What nobody pinned is left to dnf, which also looks at priorities.
+            one.package.nevra if one.wish.version or one.wish.family else one.wish.name
+            for one in target.choices
+            if not one.is_installed
+        ),
+    )
+
+
+def _arguments(target: Target) -> list[str]:
+    """What only goes needs no repository."""
+    is_removal = not target.mending.reinstall and all(one.is_installed for one in target.choices)
+    return ["--disablerepo=*"] if is_removal else []
+
+
+def _plan(dnf: system.Dnf, box: system.Box, target: Target, wishes: Wishes) -> tuple[Step, ...]:
+    """What dnf is going to do; raises when it cannot, or would remove what others need."""
+    script = _script(target)
+    if not script:
+        return ()
+    ended = dnf.shell(script, ["--assumeno", *_arguments(target)], system.QUERY_SECONDS, box.prefix)
+    steps = transaction.parse_plan(ended.out)
+    missed = "No match for argument" in ended.out or "Unable to find a match" in ended.err
+    if missed or not steps or (ended.code and "Operation aborted" not in ended.err):
+        raise SystemFailure(f"dnf cannot do it: {transaction.decisive(ended.out, ended.err)}. {_so_far(target)}")
+    others = [
+        step.package
+        for step in steps
+        if step.is_dependent
+        and not any(fnmatchcase(step.package.name, name) for name in (*wishes.absent, *wishes.names))
+    ]
+    if others:
+        names = ", ".join(f"{package.name} {package.evr}" for package in others)
+        problem = Problem("absent", shown(sorted({one.name for one in target.removals})), "", FIX_DEPENDENT)
+        raise RefusedError([replace(problem, rule=ERR_DEPENDENT.format(names))])
+    return steps
+
+
+def _so_far(target: Target) -> str:
+    """What was changed before dnf was asked for its plan."""
+    erased = ", ".join(package.file_name for package in target.mending.erase)
+    return f"Of the interrupted transaction, {erased} was removed before" if erased else MSG_AS_BEFORE
+
+
+def _expected(target: Target, node: Node) -> tuple[Step, ...]:
+    """The same without dnf: what was chosen, and not what that needs besides."""
+    names = {package.name for package in node.installed if package not in target.mending.erase}
+    steps = [Step(transaction.REMOVE, package) for package in target.removals]
+    steps += [Step(transaction.REINSTALL, package) for package in target.mending.reinstall]
+    for one in target.choices:
+        if not one.is_installed:
+            kind = transaction.UPGRADE if one.wish.name in names else transaction.INSTALL
+            steps.append(Step(kind, one.package))
+    return tuple(steps)
+
+
+# --- changing -------------------------------------------------------------------------------------------------------
+
+
+def _settle(module: Mover, wishes: Wishes, node: Node, target: Target, check_mode: bool) -> dict[str, Any]:
+    """Every package is as wanted; the locks may not be."""
+    if not check_mode:
+        _write_locks(module, wishes, node, target)
+        system.remember(module, wishes.group, memory.Memory(target.lock_lines, target.skipped))
+    return _result(wishes, node, target, ())
+
+
+def _write_locks(module: Mover, wishes: Wishes, node: Node, target: Target) -> None:
+    text = locks.render(node.lock_list.others, wishes.group, target.lock_lines)
+    if text != node.lock_text:
+        replace_file(module, node.lock_path, text)
+
+
+def _change(
+    module: Mover, dnf: system.Dnf, wishes: Wishes, node: Node, target: Target, steps: Sequence[Step]
+) -> list[str]:
+    """Write down what begins, and do it; what fails before a package has changed is taken back."""
+    coming = tuple(step.package for step in steps if step.kind != transaction.REMOVE)
+    going = tuple(step.package for step in steps if step.kind == transaction.REMOVE)
+    names = {package.name for package in (*coming, *going)}
+    before = tuple(package for package in node.installed if package.name in names)
+    begun = memory.Begun(time.strftime("%Y-%m-%d %H:%M:%S"), before, coming, going)
+    done = memory.Memory(target.lock_lines, target.skipped)
+    if steps:
+        # Both generations of our lines: when this run is interrupted, the next one must know either.
+        known = tuple(dict.fromkeys((*node.lock_list.ours, *target.lock_lines)))
+        system.remember(module, wishes.group, memory.Memory(known, target.skipped, begun))
+    said = ""
+    suspects: Sequence[Package] = ()
+    try:
+        _write_locks(module, wishes, node, target)
+        dnf.switch_streams(target.switches)
+        if steps:
+            ended = dnf.shell(_script(target), ["-y", *_arguments(target)], dnf.timeout_seconds)
+            said = f"{ended.out}\n{ended.err}"
+            suspects = before if ended.code < 0 else ()
+            missing = _missing(target, system.installed())
+            if ended.code or missing:
+                raise SystemFailure(_reason(ended, missing))
+    except (SystemFailure, OSError) as error:
+        raise SystemFailure(f"{error}. {_undo(module, wishes, node, suspects)}") from error
+    system.remember(module, wishes.group, done)
+    return list(transaction.scriptlet_warnings(said))
+
+
+def _missing(target: Target, installed: Sequence[Package]) -> list[str]:
+    """What is not as it was to be, read back."""
+    have = {package.nevra for package in installed}
+    names = {package.name for package in installed}
+    found = [
+        f"{one.wish.name} {one.package.evr} is not installed"
+        for one in target.choices
+        if one.package.nevra not in have and (one.wish.version or one.wish.name not in names)
+    ]
+    return found + [f"{one.name} {one.evr} is still there" for one in target.removals if one.nevra in have]
+
+
+def _reason(ended: system.Ended, missing: Sequence[str]) -> str:
+    signatures = transaction.signature_sentences(f"{ended.err}\n{ended.out}")
+    if signatures:
+        return " ".join(signatures).rstrip(".")
+    said = transaction.decisive(ended.out, ended.err) if ended.code else "; ".join(missing)
+    return f"dnf failed ({ended.code}): {said.rstrip('.')}"
+
+
+def _undo(module: Mover, wishes: Wishes, node: Node, suspects: Sequence[Package]) -> str:
+    """Take locks and streams back when no package has changed; say what became of it.
+
+    ``suspects`` are installed packages that a killed dnf was about to replace or to remove: rpm lists them until that
+    is done, whatever became of their files.
+    """
+    try:
+        now = {package.nevra for package in system.installed()}
+    except SystemFailure:
+        now = set()
+    differs = sorted(now ^ {package.nevra for package in node.installed})
+    differs += [one.nevra for one in suspects if one.nevra in now and repair.is_damaged(system.verify(one))]
+    if differs:
+        return MSG_HALF.format(", ".join(differs[:10]))
+    if (system.read_text(node.lock_path) or "") != node.lock_text:
+        replace_file(module, node.lock_path, node.lock_text)
+    system.restore_streams(module, node.stream_files)
+    system.remember(module, wishes.group, node.remembered)
+    return MSG_AS_BEFORE
+
+
+# --- telling --------------------------------------------------------------------------------------------------------
+
+
+def _result(wishes: Wishes, node: Node, target: Target, steps: Sequence[Step]) -> dict[str, Any]:
+    whole = [package for package in node.installed if package not in target.mending.erase]
+    actions = [switch.sentence for switch in target.switches]
+    actions += transaction.sentences(steps, whole)
+    was, will = node.lock_list.ours, target.lock_lines
+    actions += [f"unlock {line}" for line in was if line not in will]
+    actions += [f"lock {line}" for line in will if line not in was]
+    is_rewritten = locks.render(node.lock_list.others, wishes.group, will) != node.lock_text
+    if is_rewritten and was == will:
+        actions.append(f"put our lines in {node.lock_path} in order")
+    after = dict(node.versions)
+    for step in steps:
+        if step.kind == transaction.REMOVE:
+            after.pop(step.package.name, None)
+    after.update({step.package.name: str(step.package.evr) for step in steps if step.kind != transaction.REMOVE})
+    enabled = streams.enabled(node.stream_files)
+    names = {*wishes.names, *(step.package.name for step in steps)}
+    now = [f"{module}:{stream}" for module, stream in sorted(enabled.items())]
+    enabled.update({switch.module: switch.to for switch in target.switches})
+    then = [f"{module}:{stream}" for module, stream in sorted(enabled.items()) if stream]
+    versions = {one.wish.name: str(one.package.evr) for one in target.choices}
+    planned = {step.package.name: str(step.package.evr) for step in steps if step.kind != transaction.REMOVE}
+    return {
+        "changed": bool(actions or target.mending.sentences),
+        "packages": {name: planned.get(name, version) for name, version in versions.items()},
+        "actions": actions,
+        "repaired": list(target.mending.sentences),
+        "warnings": [],
+        "diff": transaction.diff(names, node.versions, after, (was, will), (now, then)),
+    }
