@@ -23,6 +23,9 @@ MINIMUM_PYTHON = (3, 9)
 GIB = 1024**3
 FABRIC_INTERFACE = "gpu_cluster_fabric_interface"
 INTERFACES = "static_network_interfaces"
+GPUS = "gpu_cluster_gpus"
+#: The number of GPUs that means: not compared.
+ANY_GPUS = -1
 #: What a node does that runs an older kernel than it has: print it, or take it for a problem.
 REPORT, REFUSE = "report", "refuse"
 PACKAGES = {"firewall-cmd": "firewalld", "ip": "iproute", "nmcli": "NetworkManager"}
@@ -43,10 +46,16 @@ ERR_MTU = "the driver of %s takes an MTU of %s"
 ERR_DISK = "expected at least %d GiB free below %s, found %.1f GiB"
 ERR_CLOCK = "expected the node's clock at most %d s off the controller's, found it at least %.1f s %s"
 ERR_OLD_KERNEL = "%s is installed and newer than the running kernel"
+ERR_GPUS = "expected %s, found %d%s"
 ERR_BECOME = "cannot become root: %s"
 ERR_INTERPRETER = "cannot run Ansible's modules: %s"
 ERR_SILENT = "could not look at the node: %s"
 
+FIX_MISSING_GPU = (
+    "compare the PCI addresses with those of a node that shows all; a missing one is a card that is not seated, has no "
+    "power or fell off the bus (`journalctl -k -g 'fallen off the bus'`), or a slot that the firmware (BIOS) leaves out"
+)
+FIX_FURTHER_GPU = f"correct {GPUS} of this host, or take the card out"
 FIX_LINK = "check cable, transceiver and switch port; `ip -br link` on the node must say LOWER_UP"
 
 _OS_RELEASE_LINE = re.compile(r"^([A-Z_]+)=(.*)$")
@@ -80,6 +89,7 @@ class Expected:
     interfaces: tuple[Mapping[str, Any], ...] = ()
     stale_kernel: str = REPORT
     ssh_ports: tuple[int, ...] = ()
+    gpus: int = ANY_GPUS
 
 
 @dataclass(frozen=True)
@@ -99,6 +109,8 @@ class Observed:
     free_path: str
     free_bytes: int
     ssh_used: ssh.Used = NO_SSH
+    #: PCI addresses of the GPUs, with or without a driver.
+    gpus: tuple[str, ...] = ()
 
 
 # --- the network cards ----------------------------------------------------------------------------------------------
@@ -216,6 +228,19 @@ def interface_problems(expected: Expected, links: Sequence[Link]) -> list[Proble
         if link is not None and link.is_up and not link.has_carrier:
             problems.append(Problem(FABRIC_INTERFACE, shown(link.name), ERR_NO_LINK % link.name, FIX_LINK))
     return problems
+
+
+# --- the GPUs -------------------------------------------------------------------------------------------------------
+
+
+def gpu_problem(expected: int, addresses: Sequence[str]) -> Problem | None:
+    """A number of NVIDIA's GPUs on the PCI bus that is not the one in the inventory."""
+    if expected == ANY_GPUS or expected == len(addresses):
+        return None
+    wanted = "1 GPU" if expected == 1 else f"{expected} GPUs"
+    rule = ERR_GPUS % (wanted, len(addresses), f": {', '.join(addresses)}" if addresses else "")
+    fix = FIX_MISSING_GPU if len(addresses) < expected else FIX_FURTHER_GPU
+    return Problem(GPUS, str(expected), rule, fix)
 
 
 # --- the kernel -----------------------------------------------------------------------------------------------------
@@ -343,6 +368,9 @@ def host_problems(expected: Expected, observed: Observed) -> list[Problem]:
         rule = ERR_DISK % (expected.min_free_gib, observed.free_path, observed.free_bytes / GIB)
         fix = f"free some space, or set torch_runtime_prefix to a larger disk ({expected.install_path} now)"
         problems.append(Problem("preflight_min_free_gib", str(expected.min_free_gib), rule, fix))
+    wrong_gpus = gpu_problem(expected.gpus, observed.gpus)
+    if wrong_gpus is not None:
+        problems.append(wrong_gpus)
     if expected.ssh_ports:
         problems.extend(ssh.problems(expected.ssh_ports, observed.ssh_used, f"{PORTS}.ssh"))
     if expected.stale_kernel == REFUSE:

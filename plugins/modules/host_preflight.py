@@ -15,8 +15,8 @@ author:
 description:
   - Reads what the roles of this collection need from a node and returns every problem at once. Changes nothing.
   - Looks at the system and its version, Python, the user, systemd, NetworkManager, firewalld, the network cards that
-    are declared (present, with a link, and with drivers that take the MTU), the running and the installed kernels, the
-    clock, and the free space for the PyTorch environment.
+    are declared (present, with a link, and with drivers that take the MTU), the number of GPUs, the running and the
+    installed kernels, the clock, and the free space for the PyTorch environment.
   - A node with problems is a successful result; whoever calls the module decides, after all hosts have answered.
   - An action plugin of the same name reads the controller's clock before and after, and turns a failing become into a
     result, so that one node without sudo does not hide the problems of the others.
@@ -62,6 +62,12 @@ options:
         through which the node is reached right now, must be in it. A malformed plan is not judged here.
     type: raw
     default: {}
+  gpus:
+    description:
+      - Number of NVIDIA GPUs that the PCI bus of the node must show, with or without a driver, 0 to 64. Fewer and more
+        are a problem, which lists the addresses that are there. V(-1) compares nothing.
+    type: int
+    default: -1
   commands:
     description: Commands that must exist on the node.
     type: list
@@ -122,6 +128,7 @@ observed:
     first_process: systemd
     free_bytes: 42949672960
     free_path: /opt
+    gpus: ["0000:1b:00.0", "0000:43:00.0"]
     interfaces: [ens1f0, eno1, lo]
     network_manager: active
     newest_kernel: 5.14.0-503.11.1.el9_5.x86_64
@@ -131,7 +138,6 @@ observed:
     system: CentOS Stream 9
 """
 
-import glob
 import os
 import sys
 import time
@@ -140,7 +146,13 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed import ssh_connection
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall import ssh
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import pci
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node.tree import (
+    installed_kernels,
+    nvidia_devices,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_preflight import (
+    ANY_GPUS,
     REFUSE,
     REPORT,
     Expected,
@@ -172,13 +184,6 @@ def nearest_existing(path: str) -> str:
     while not os.path.isdir(path):
         path = os.path.dirname(path)
     return path
-
-
-def installed_kernels(root: str = "/") -> list[str]:
-    """The releases of all kernels that could be booted, without rescue images."""
-    found = {os.path.basename(os.path.dirname(path)) for path in glob.glob(f"{root}lib/modules/*/vmlinuz")}
-    found |= {os.path.basename(path)[len("vmlinuz-") :] for path in glob.glob(f"{root}boot/vmlinuz-*")}
-    return sorted(name for name in found if not name.startswith("0-rescue"))
 
 
 def read_links(module: AnsibleModule) -> tuple[Link, ...] | None:
@@ -239,6 +244,7 @@ def observe(module: AnsibleModule) -> Observed:
         free_path=free_path,
         free_bytes=space.f_bavail * space.f_frsize,
         ssh_used=ssh.used(output(module, *ssh.LISTENERS), output(module, *ssh.SOCKETS), ssh_connection.current().port),
+        gpus=tuple(device.address for device in pci.gpus(nvidia_devices())),
     )
 
 
@@ -254,6 +260,7 @@ def main() -> None:
             "max_time_offset_seconds": {"type": "int", "default": 5},
             "stale_kernel": {"type": "str", "choices": [REPORT, REFUSE], "default": REPORT},
             "ports": {"type": "raw", "default": {}},
+            "gpus": {"type": "int", "default": ANY_GPUS},
             "commands": {"type": "list", "elements": "str", "default": ["firewall-cmd", "ip", "nmcli"]},
         },
         supports_check_mode=True,
@@ -265,6 +272,7 @@ def main() -> None:
         interfaces=tuple(module.params["interfaces"]),
         stale_kernel=module.params["stale_kernel"],
         ssh_ports=planned_ssh_ports(module.params["ports"]),
+        gpus=module.params["gpus"],
     )
     observed = observe(module)
     newest = newest_kernel(observed.running_kernel, observed.installed_kernels)
@@ -281,6 +289,7 @@ def main() -> None:
             "running_kernel": observed.running_kernel,
             "ssh_ports": sorted(observed.ssh_used.listened),
             "newest_kernel": newest or NO_KERNEL,
+            "gpus": list(observed.gpus),
             "free_path": observed.free_path,
             "free_bytes": observed.free_bytes,
             "clock_seconds": time.time(),

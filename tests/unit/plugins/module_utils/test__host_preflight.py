@@ -6,12 +6,16 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import pytest
+from lab_gpus import pci_files, write
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _host_preflight as core
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall import ssh
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import pci
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node.tree import nvidia_devices
 
 CENTOS = 'NAME="CentOS Stream"\nID="centos"\nID_LIKE="rhel fedora"\nVERSION_ID="9"\nPRETTY_NAME="CentOS Stream 9"\n'
 EXPECTED = core.Expected(fabric_interface="fab0", install_path="/opt/gpu-cluster/torch", min_free_gib=12)
@@ -422,6 +426,42 @@ def test_every_port_of_sshd_is_in_the_plan() -> None:
     ]
     assert core.host_problems(dataclasses.replace(EXPECTED, ssh_ports=(22, 2200, 2222)), used) == []
     assert core.host_problems(EXPECTED, used) == [], "a plan that is refused with the inventory"
+
+
+def addresses(root: Path, listing: str) -> tuple[str, ...]:
+    """The GPUs of a recorded listing, as the module reads them; no listing is a machine without any."""
+    write(root / pci.DEVICES, pci_files(listing) if listing else {})
+    return tuple(device.address for device in pci.gpus(nvidia_devices(str(root))))
+
+
+@pytest.mark.parametrize(
+    ("expected", "listing"), [(-1, "h100_7.lspci"), (-1, ""), (8, "h100_8.lspci"), (7, "h100_7.lspci"), (0, "")]
+)
+def test_as_many_gpus_as_expected(tmp_path: Path, expected: int, listing: str) -> None:
+    assert core.gpu_problem(expected, addresses(tmp_path, listing)) is None
+
+
+@pytest.mark.parametrize(
+    ("expected", "listing", "rule", "fix"),
+    [
+        (
+            8,
+            "h100_7.lspci",
+            "expected 8 GPUs, found 7: 0000:1b:00.0, 0000:43:00.0, 0000:52:00.0, 0000:61:00.0, 0000:9d:00.0, "
+            "0000:d1:00.0, 0000:df:00.0",
+            core.FIX_MISSING_GPU,
+        ),
+        (1, "", "expected 1 GPU, found 0", core.FIX_MISSING_GPU),
+        (7, "h100_8.lspci", "expected 7 GPUs, found 8: ", core.FIX_FURTHER_GPU),
+        (0, "h100_7.lspci", "expected 0 GPUs, found 7: ", core.FIX_FURTHER_GPU),
+    ],
+)
+def test_another_number_of_gpus(tmp_path: Path, expected: int, listing: str, rule: str, fix: str) -> None:
+    """Listings of a real machine, and of it without one card."""
+    state = observed(gpus=addresses(tmp_path, listing))
+    (problem,) = core.host_problems(core.Expected("fab0", "/opt/gpu-cluster/torch", 10, gpus=expected), state)
+    assert (problem.variable, problem.value, problem.fix) == ("gpu_cluster_gpus", str(expected), fix)
+    assert problem.rule.startswith(rule) and (rule.endswith(": ") or problem.rule == rule)
 
 
 def test_problems_of_all_hosts_and_hosts_that_said_nothing() -> None:

@@ -1,0 +1,240 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module gpu_node_facts: what a node has of the GPU stack. Reads only."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: gpu_node_facts
+short_description: Read what a node has of the GPU stack
+version_added: 0.1.0
+author:
+  - baremetal.gpu_cluster contributors (@baremetal)
+description:
+  - Reads kernels, GPUs, driver, Fabric Manager, CUDA toolkits, NCCL, PyTorch, Open MPI and network cards of a node,
+    and changes nothing. Usually below one second.
+  - Reads files first. Of commands it calls C(dmesg), C(ethtool), C(grubby), C(journalctl), C(modinfo), C(nvidia-smi),
+    C(ompi_info), C(rpm) and C(systemctl), each only when there is something to ask, and each with a deadline.
+    C(nvidia-smi) has 5 seconds, because it hangs on a broken GPU; RV(ignore:ansible_facts.gpu_node.smi_problem) says
+    so then.
+  - Works as any user. Without root the default of the boot loader is taken for the newest installed kernel, and Xid
+    errors are missing where the kernel's log is closed to users.
+  - PyTorch is not imported unless asked for. Its version, and that of the NCCL that its wheel brings, are in the
+    files of the environment. PyTorch from a wheel uses that NCCL and not the system's, whatever C(LD_LIBRARY_PATH)
+    says.
+options:
+  root:
+    description:
+      - Where the tree of the node is read. Commands are taken from C(usr/sbin), C(usr/bin), C(sbin) and C(bin) below
+        it.
+    type: path
+    default: /
+  torch_prefix:
+    description: Path of the Python environment with PyTorch, a virtual environment or a conda prefix.
+    type: path
+    default: /opt/gpu-cluster/torch
+  import_torch:
+    description:
+      - Whether the environment's own interpreter is asked for the versions in place of its files. That takes seconds,
+        and has 60. When it fails there is a warning, and the versions are those of the files.
+    type: bool
+    default: false
+extends_documentation_fragment:
+  - ansible.builtin.action_common_attributes
+  - ansible.builtin.action_common_attributes.facts
+attributes:
+  check_mode:
+    support: full
+    details: Reads in the same way in both modes.
+  diff_mode:
+    support: none
+    details: There is nothing to compare.
+  facts:
+    support: full
+  platform:
+    platforms: posix
+    details: Linux. A node without a GPU answers with empty values.
+"""
+
+EXAMPLES = r"""
+- name: Read what the node has of the GPU stack
+  baremetal.gpu_cluster.gpu_node_facts:
+
+- name: Show the GPUs
+  ansible.builtin.debug:
+    msg: "{{ ansible_facts.gpu_node.gpus | map(attribute='model') | list }}"
+
+- name: Ask PyTorch itself which NCCL it uses
+  baremetal.gpu_cluster.gpu_node_facts:
+    torch_prefix: /opt/conda/envs/train
+    import_torch: true
+"""
+
+RETURN = r"""
+ansible_facts:
+  description: The facts. Every key is always there; what is not known is an empty string, list or dictionary, or
+    null.
+  returned: always
+  type: dict
+  contains:
+    gpu_node:
+      description: What the node has of the GPU stack.
+      returned: always
+      type: dict
+      contains:
+        kernel:
+          description:
+            - C(running), C(installed) without rescue images, C(arguments) of the running one.
+            - C(boots) is the default of the boot loader, or the newest installed one where it cannot be asked. Empty
+              when no kernel is installed, as in a container.
+          returned: always
+          type: dict
+        secure_boot:
+          description: Whether Secure Boot is on. Null without UEFI.
+          returned: always
+          type: bool
+        pci:
+          description:
+            - C(gpus) with C(address), C(device) (four hexadecimal digits), C(model) and the C(driver) that holds it,
+              and C(nvswitches) with C(address) and C(device). What the PCI bus shows, with or without a driver.
+          returned: always
+          type: dict
+        driver:
+          description:
+            - C(loaded) is the version in the kernel, C(user_space) that of the libraries. When they differ,
+              nvidia-smi fails with "Driver/library version mismatch" until a reboot.
+            - C(kind) is V(open) or V(proprietary), of the loaded module, else of the one for the kernel that boots.
+            - C(modules) has an entry for every installed kernel, the version of its module, empty when it has none.
+          returned: always
+          type: dict
+        gpus:
+          description:
+            - What nvidia-smi shows, each with C(index), C(uuid), C(model), C(memory_mib) in MiB, C(pci_address),
+              C(ecc) and C(mig) (true, false, or null where the GPU has no such thing), and C(xids), the numbers that
+              the kernel's log has since boot.
+            - Empty when no driver is loaded.
+          returned: always
+          type: list
+          elements: dict
+        smi_problem:
+          description: What is wrong with the answer of nvidia-smi, in words. Empty when nothing is.
+          returned: always
+          type: str
+        fabric_manager:
+          description: C(version) of the package, and whether the service is C(active), null when it is not installed.
+          returned: always
+          type: dict
+        persistence_active:
+          description: Whether nvidia-persistenced runs. Null when it is not installed.
+          returned: always
+          type: bool
+        cuda:
+          description:
+            - C(versions) of the toolkits, as V(13.0), the C(default) that C(/usr/local/cuda) names, and the newest
+              version that the loaded driver C(driver_supports).
+          returned: always
+          type: dict
+        nccl:
+          description: C(system) is the NCCL of the system, C(torch) the one that PyTorch loads.
+          returned: always
+          type: dict
+        torch:
+          description: C(version) of PyTorch, the C(cuda) that it was built for, and the C(prefix) where it was found.
+          returned: always
+          type: dict
+        openmpi:
+          description: Version of Open MPI.
+          returned: always
+          type: str
+        nics:
+          description:
+            - All interfaces but the loopback one, with C(name), C(driver), C(model), C(speed_mbit) in Mbit/s (10^6)
+              or null, C(mtu) in bytes, C(firmware), and the hardware C(address).
+          returned: always
+          type: list
+          elements: dict
+  sample:
+    gpu_node:
+      kernel:
+        running: 5.14.0-503.el9.x86_64
+        boots: 5.14.0-503.el9.x86_64
+        installed: [5.14.0-503.el9.x86_64]
+        arguments: root=/dev/sda1 ro
+      secure_boot: false
+      pci:
+        gpus:
+          - address: "0000:1b:00.0"
+            device: "2330"
+            model: GH100 [H100 SXM5 80GB]
+            driver: nvidia
+        nvswitches:
+          - address: "0000:07:00.0"
+            device: "22a3"
+      driver:
+        loaded: 580.95.05
+        kind: open
+        user_space: 580.95.05
+        modules:
+          5.14.0-503.el9.x86_64: 580.95.05
+        nouveau_loaded: false
+      gpus:
+        - index: 0
+          uuid: GPU-c7a0294c-c2c2-5476-438c-fb468eaa223b
+          model: NVIDIA H100 80GB HBM3
+          memory_mib: 81559
+          pci_address: "0000:1b:00.0"
+          ecc: true
+          mig: false
+          xids: []
+      smi_problem: ""
+      fabric_manager:
+        version: 580.95.05
+        active: true
+      persistence_active: true
+      cuda:
+        versions: ["12.8", "13.0"]
+        default: "13.0"
+        driver_supports: "13.0"
+      nccl:
+        system: 2.28.9
+        torch: 2.29.7
+      torch:
+        version: 2.13.0+cu130
+        cuda: "13.0"
+        prefix: /opt/gpu-cluster/torch
+      openmpi: 4.1.1
+      nics:
+        - name: ens1f0
+          driver: mlx5_core
+          model: MT2892 Family [ConnectX-6 Dx]
+          speed_mbit: 100000
+          mtu: 9000
+          firmware: 22.35.1012 (MT_0000000359)
+          address: 02:00:00:00:00:01
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node.gather import TORCH_PREFIX, Node, gather
+
+
+def main() -> None:
+    """Read and answer."""
+    module = AnsibleModule(
+        argument_spec={
+            "root": {"type": "path", "default": "/"},
+            "torch_prefix": {"type": "path", "default": TORCH_PREFIX},
+            "import_torch": {"type": "bool", "default": False},
+        },
+        supports_check_mode=True,
+    )
+    facts, warnings = gather(Node(module.params["root"]), module.params["torch_prefix"], module.params["import_torch"])
+    for warning in warnings:
+        module.warn(warning)
+    module.exit_json(changed=False, ansible_facts={"gpu_node": facts})
+
+
+if __name__ == "__main__":
+    main()
