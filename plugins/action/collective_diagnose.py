@@ -24,6 +24,8 @@ ARGUMENT_SPEC = {
     "go": {"type": "dict", "required": True},
     "collect": {"type": "dict", "required": True},
     "plan": {"type": "dict", "required": True},
+    "facts": {"type": "dict", "default": {}},
+    "pins": {"type": "dict", "default": {}},
     "report_dir": {"type": "path", "default": ""},
 }
 
@@ -55,6 +57,8 @@ class ActionModule(ActionBase):
             go=given["go"],
             collect=given["collect"],
             the_plan=given["plan"],
+            facts={host: read.get("ansible_facts", {}).get("gpu_node", {}) for host, read in given["facts"].items()},
+            pins=given["pins"],
         )
         text = list(report.lines(found))
         data = found.as_dict()

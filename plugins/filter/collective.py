@@ -10,12 +10,26 @@ from typing import Any, Callable
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import plan
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import matrix, plan
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import Unreadable
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.reading import read_variables
 
 
 def collective_results(hostvars: Mapping[str, Any], hosts: Sequence[str], name: str) -> dict[str, Any]:
     """See collective_results.yml."""
     return {host: hostvars[host].get(name, {}) for host in hosts}
+
+
+def collective_pins(hostvars: Mapping[str, Any], hosts: Sequence[str]) -> dict[str, Any]:
+    """See collective_pins.yml."""
+    return {
+        host: {
+            name: value
+            for name, value in read_variables(hostvars, host, lambda name: name in matrix.WISHES).items()
+            if not isinstance(value, Unreadable)
+        }
+        for host in hosts
+    }
 
 
 def collective_book(launch: Mapping[str, Mapping[str, Any]], hosts: Sequence[str]) -> list[dict[str, Any]]:
@@ -43,6 +57,7 @@ class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
             "collective_results": collective_results,
+            "collective_pins": collective_pins,
             "collective_book": collective_book,
             "collective_plan": collective_plan,
         }

@@ -15,6 +15,7 @@ description:
     once, on the controller, and connects to nothing.
   - The task itself does not fail on a bad verdict, so that the playbook decides which hosts fail; see the example.
     A node without a result is an error in the verdict.
+  - A node without an NVIDIA device is told on the console, and is never among RV(report.gpu_verified).
   - "Bandwidth as nccl-tests defines it (doc/PERFORMANCE.md): algbw = size / time and busbw = algbw * 2 (n - 1) / n,
     in GB/s of 10**9 bytes,
     where time is the median over iterations of the slowest rank."
@@ -59,6 +60,16 @@ options:
     description: Result of the filter P(baremetal.gpu_cluster.collective_plan#filter).
     type: dict
     required: true
+  facts:
+    description:
+      - Host to the result of M(baremetal.gpu_cluster.gpu_node_facts), empty for a host without one. The versions of
+        the nodes are compared with O(pins) first, then with each other, and the nodes with another one are named.
+    type: dict
+    default: {}
+  pins:
+    description: Host to what the inventory wants of it, as P(baremetal.gpu_cluster.collective_pins#filter) returns.
+    type: dict
+    default: {}
   report_dir:
     description: Folder on the controller for C(report.txt) and C(report.json). Empty writes no files.
     type: path
@@ -96,6 +107,8 @@ EXAMPLES = r"""
     go: "{{ hostvars | baremetal.gpu_cluster.collective_results(ansible_play_hosts_all, 'go') }}"
     collect: "{{ hostvars | baremetal.gpu_cluster.collective_results(ansible_play_hosts_all, 'collect') }}"
     plan: "{{ plan }}"
+    facts: "{{ hostvars | baremetal.gpu_cluster.collective_results(ansible_play_hosts_all, 'facts') }}"
+    pins: "{{ hostvars | baremetal.gpu_cluster.collective_pins(ansible_play_hosts_all) }}"
   run_once: true
   register: diagnosis
 
@@ -127,4 +140,21 @@ report:
   description: Everything, as in C(report.json); its C(schema_version) is 1.
   returned: always
   type: dict
+  contains:
+    notes:
+      description: What a person must know to read the verdict, such as nodes whose GPUs were not checked.
+      returned: always
+      type: list
+      elements: str
+      sample: ["GPU stages not checked on n1, n2, n3 (no NVIDIA device)"]
+    stack:
+      description: Host to the versions that were compared.
+      returned: always
+      type: dict
+    gpu_verified:
+      description: The hosts whose GPUs took part in a run that passed. Empty as long as O(backend) is V(gloo).
+      returned: always
+      type: list
+      elements: str
+      sample: []
 """

@@ -30,9 +30,19 @@ def wait_for(condition: Callable[[], bool], seconds: float, what: str) -> None:
         time.sleep(0.2)
 
 
+def received(cluster: Cluster) -> dict[str, int]:
+    """Bytes that came in on the data network."""
+    path = "/sys/class/net/fab0/statistics/rx_bytes"
+    return {name: int(cluster.lab("exec", name, "cat", path)) for name in cluster.hosts}
+
+
 def test_the_ranks_ran_on_three_nodes_over_the_fabric(cluster: Cluster) -> None:
+    before = received(cluster)
     ended = cluster.check()
     assert ended.code == 0, ended.text
+    after = received(cluster)
+    # 25 iterations of 16 MiB; each node must receive at least (n - 1) / n of it.
+    assert all(after[name] - before[name] > 25 * 16777216 * 0.6 for name in cluster.hosts)
     report = ended.report
     assert report["verdict"] == "PASSED" and report["world_size"] == len(cluster.hosts)
     assert f"PASSED: world {len(cluster.hosts)}, " in ended.text and "busbw" in report["headline"]
@@ -44,21 +54,21 @@ def test_the_ranks_ran_on_three_nodes_over_the_fabric(cluster: Cluster) -> None:
         world = report["world_size"]
         assert size["busbw_gb_per_s"] == pytest.approx(size["algbw_gb_per_s"] * 2 * (world - 1) / world)
         assert set(size["seconds_by_rank"]) == {str(rank) for rank in range(world)}
+    # Not looked at is not passed.
+    assert f"GPU stages not checked on {', '.join(cluster.hosts)} (no NVIDIA device)" in ended.text
+    assert report["gpu_verified"] == [] and set(report["stack"]) == set(cluster.hosts)
     assert cluster.left_over() == []
 
 
-def test_packet_counters_of_the_fabric_rise(cluster: Cluster) -> None:
-    def received() -> dict[str, int]:
-        return {
-            name: int(cluster.lab("exec", name, "cat", "/sys/class/net/fab0/statistics/rx_bytes"))
-            for name in cluster.hosts
-        }
-
-    before = received()
-    assert cluster.check().code == 0
-    after = received()
-    # 25 iterations of 16 MiB; each node must receive at least (n - 1) / n of it.
-    assert all(after[name] - before[name] > 25 * 16777216 * 0.6 for name in cluster.hosts)
+def test_a_node_with_another_version_is_named_with_both(cluster: Cluster) -> None:
+    """The inventory has moved on, and the environment of one node has not."""
+    node = list(cluster.hosts)[1]
+    overlay = cluster.reports / "overlay.json"
+    overlay.write_text(json.dumps({"gpu_cluster": {"hosts": {node: {"torch_runtime_version": "2.12.0"}}}}))
+    ended = cluster.check("-i", str(overlay))
+    assert ended.code != 0
+    assert set(ended.report["culprits"]) == {node}
+    assert "2.12.0" in ended.report["culprits"][node] and "2.13.0" in ended.report["culprits"][node]
 
 
 def test_one_fork_gives_the_same_verdict(cluster: Cluster) -> None:

@@ -13,10 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import bandwidth, mesh, plan
-
-ERROR = "error"
-WARNING = "warning"
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import bandwidth, matrix, mesh, plan
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import ERROR, Finding
 
 Results = Mapping[str, Mapping[str, Any]]
 
@@ -38,18 +36,6 @@ FIX_MTU = "set the same MTU on all interfaces and switches of the path, or allow
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One cause.  id: stable.  hosts: the culprits, empty when no single node is one."""
-
-    id: str
-    severity: str
-    hosts: tuple[str, ...]
-    cause: str
-    fix: str
-    evidence: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class SizeResult:
     """One buffer size: median over iterations of the slowest rank.  Bandwidths in GB/s (10**9 bytes)."""
 
@@ -63,7 +49,11 @@ class SizeResult:
 
 @dataclass(frozen=True)
 class Report:
-    """What a check found.  verdict: ``PASSED``, ``FAILED`` or ``NOT VALIDATED``."""
+    """What a check found.  verdict: ``PASSED``, ``FAILED`` or ``NOT VALIDATED``.
+
+    notes: what a person must know to read it.  stack: host to the versions that were compared.  gpu_verified: the hosts
+    whose GPUs took part; a host without one is never among them.
+    """
 
     verdict: str
     headline: str
@@ -78,6 +68,9 @@ class Report:
     findings: list[Finding]
     mesh: dict[str, dict[str, str]]
     ranks: list[dict[str, Any]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    stack: dict[str, dict[str, str]] = field(default_factory=dict)
+    gpu_verified: list[str] = field(default_factory=list)
 
     @property
     def culprits(self) -> dict[str, str]:
@@ -104,12 +97,15 @@ def diagnose(
     go: Results,
     collect: Results,
     the_plan: Mapping[str, Any],
+    facts: Results | None = None,
+    pins: Results | None = None,
 ) -> Report:
     """Judge a run.
 
     members: the whole cluster.  selected: the members this run was meant for (all but those excluded by ``--limit``).
     launch, probe, go, collect: host to the result of that module; a host without a result was lost on the way.
-    the_plan: what ``plan.make_plan`` returned.
+    the_plan: what ``plan.make_plan`` returned.  facts: host to what gpu_node_facts read, empty for a host without.
+    pins: host to the variables of its inventory that are compared with the facts.
     """
     lost = _lost(selected, launch, probe, go, collect, the_plan)
     findings = list(lost.values())
@@ -118,11 +114,15 @@ def diagnose(
     answered = [host for host in plan.launched(launch, selected) if "rows" in probe.get(host, {}) and host not in lost]
     findings += _mesh(answered, probe)
     versions = _versions(collect)
-    findings += _version_skew(versions)
+    nodes = matrix.nodes(facts or {}, pins or {}, versions)
+    skew = matrix.findings(nodes)
     ranks = _ranks(the_plan, collect)
-    findings += _wrong_data(ranks)
+    wrong = _wrong_data(ranks)
     sizes = _sizes(ranks, the_plan["world_size"])
-    findings += _rank_trouble(ranks, the_plan, lost, bool(findings))
+    # A different driver or kernel explains no rank that died over gloo; a different torch does.
+    explained = bool(findings or wrong or any(one.id == matrix.TORCH_ID for one in skew))
+    findings += skew + wrong
+    findings += _rank_trouble(ranks, the_plan, lost, explained)
     findings += _interface(the_plan, collect, sizes)
     participants = list(the_plan["hosts"])
     if not participants and not any(finding.severity == ERROR for finding in findings):
@@ -150,6 +150,9 @@ def diagnose(
         findings=findings,
         mesh=_grid(answered, probe),
         ranks=ranks,
+        notes=matrix.notes(nodes, selected, backend),
+        stack=matrix.stack(nodes),
+        gpu_verified=[node.name for node in nodes if verdict == "PASSED" and backend == "nccl" and node.has_gpu],
     )
 
 
@@ -328,24 +331,6 @@ def _versions(collect: Results) -> dict[str, str]:
         for event in rank["events"]
         if event["event"] == "ready"
     }
-
-
-def _version_skew(versions: Mapping[str, str]) -> list[Finding]:
-    count = Counter(versions.values())
-    if len(count) < 2:
-        return []
-    usual = count.most_common(1)[0][0]
-    odd = tuple(host for host, version in versions.items() if version != usual)
-    found = ", ".join(f"{host} has {versions[host]}" for host in odd)
-    return [
-        Finding(
-            "GC-VER-001",
-            ERROR,
-            odd,
-            f"torch differs: {found}, {count[usual]} of {len(versions)} have {usual}",
-            "run the site playbook with --tags torch_runtime on these nodes",
-        )
-    ]
 
 
 def _ranks(the_plan: Mapping[str, Any], collect: Results) -> list[dict[str, Any]]:

@@ -31,6 +31,7 @@ def lines(report: Report) -> Iterator[str]:
     yield ""
     members = len(report.members)
     yield f"run {report.run_id}, backend {report.backend}, world size {report.world_size}, {members} members"
+    yield from report.notes
     yield from _findings(report)
     yield from _sizes(report)
     yield from _ranks(report)

@@ -36,6 +36,9 @@ class Run:
         self.states: dict[str, str] = {}
         self.silent_from: dict[str, str] = {}
         self.moved: dict[str, int] = {}
+        self.facts: dict[str, Any] = {}
+        self.pins: dict[str, Any] = {}
+        self.backend = "gloo"
 
     def diagnose(self) -> diagnosis.Report:
         order = ["launch", "probe", "go", "collect"]
@@ -92,7 +95,7 @@ class Run:
             }
         return diagnosis.diagnose(
             run_id="test",
-            backend="gloo",
+            backend=self.backend,
             members=self.members,
             selected=self.selected,
             the_plan=made,
@@ -100,6 +103,8 @@ class Run:
             probe=results["probe"],
             go=results["go"],
             collect=results["collect"],
+            facts=self.facts,
+            pins=self.pins,
         )
 
 
@@ -224,6 +229,87 @@ def test_torch_versions_differ_names_the_minority() -> None:
     run.torch = {"n3": "2.8.0"}
     found = run.diagnose()
     assert ids(found) == [("GC-VER-001", ("n3",))] and "n3 has 2.8.0" in found.headline
+
+
+def bare_facts(mtu: int = 9000) -> dict[str, Any]:
+    """What gpu_node_facts read on a node without a GPU."""
+    return {
+        "kernel": {"running": "5.14.0-503.el9.x86_64"},
+        "pci": {"gpus": [], "nvswitches": []},
+        "driver": {"loaded": "", "user_space": ""},
+        "gpus": [],
+        "fabric_manager": {"version": "", "active": None},
+        "nccl": {"system": "", "torch": ""},
+        "torch": {"version": "2.13.0+cpu"},
+        "nics": [{"name": "fab0", "mtu": mtu, "speed_mbit": None, "firmware": "", "model": ""}],
+    }
+
+
+def test_nodes_without_a_gpu_are_told_and_not_verified() -> None:
+    run = Run()
+    run.facts = {host: bare_facts() for host in HOSTS}
+    found = run.diagnose()
+    assert found.verdict == "PASSED" and found.findings == []
+    assert found.notes == ["GPU stages not checked on n1, n2, n3, n4 (no NVIDIA device)"] and found.gpu_verified == []
+    assert found.notes[0] in report.lines(found)
+    assert found.as_dict()["stack"]["n1"]["torch"] == "2.13.0+cpu"
+
+
+def test_only_gpus_that_took_part_in_what_passed_are_verified() -> None:
+    run = Run()
+    run.facts = {host: bare_facts() for host in HOSTS}
+    for host in ("n1", "n2"):
+        run.facts[host] |= {
+            "pci": {"gpus": [{"address": "0000:1b:00.0", "driver": "nvidia"}], "nvswitches": []},
+            "gpus": [{"model": "NVIDIA H200", "mig": False, "ecc": True, "xids": [], "pci_address": "0000:1b:00.0"}],
+            "cuda": {"default": "13.0"},
+        }
+        run.facts[host]["driver"] = {"loaded": "580.95.05", "user_space": "580.95.05"}
+    found = run.diagnose()
+    assert found.verdict == "PASSED" and found.gpu_verified == []
+    run.backend = "nccl"
+    found = run.diagnose()
+    assert found.verdict == "PASSED" and found.gpu_verified == ["n1", "n2"]
+    assert found.notes == ["GPU stages not checked on n3, n4 (no NVIDIA device)"]
+    run.bad = {("n1", "n2"): "timeout"}
+    assert run.diagnose().gpu_verified == []
+
+
+def test_a_warning_of_the_matrix_fails_nobody() -> None:
+    run = Run()
+    run.facts = {host: bare_facts(1500 if host == "n2" else 9000) for host in HOSTS}
+    run.pins = {host: {"gpu_cluster_fabric_interface": "fab0"} for host in HOSTS}
+    found = run.diagnose()
+    assert ids(found) == [("GC-VER-014", ("n2",))] and found.verdict == "PASSED" and found.culprits == {}
+    assert "WARNING GC-VER-014: the MTU of the data network differs: n2 has 1500, 3 of 4 have 9000" in report.lines(
+        found
+    )
+
+
+def test_an_error_of_the_matrix_fails_its_node() -> None:
+    run = Run()
+    run.facts = {host: bare_facts() for host in HOSTS}
+    run.pins = {"n3": {"gpu_cluster_gpus": 8}}
+    found = run.diagnose()
+    assert found.verdict == "FAILED" and list(found.culprits) == ["n3"]
+    assert found.headline.startswith("FAILED: n3 has 0 GPUs on its PCI bus, gpu_cluster_gpus is 8. Fix: ")
+
+
+def test_a_missing_gpu_explains_no_rank_that_died() -> None:
+    run = Run()
+    run.facts = {host: bare_facts() for host in HOSTS}
+    run.pins = {"n3": {"gpu_cluster_gpus": 8}}
+    run.events["n2"] = []
+    for host in ("n1", "n3", "n4"):
+        run.events[host] = [{"event": "store"}, {"event": "error", "text": "Timed out"}]
+    assert ids(run.diagnose()) == [("GC-VER-005", ("n3",)), ("GC-RUN-001", ("n2",))]
+
+
+def test_another_torch_explains_ranks_that_died() -> None:
+    run = Run()
+    run.torch = {"n3": "2.8.0"}
+    run.events["n2"] = []
+    assert ids(run.diagnose()) == [("GC-VER-001", ("n3",)), ("GC-RUN-001", ())]
 
 
 def test_wrong_sums() -> None:

@@ -1,0 +1,275 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The version matrix: what the nodes have, against the inventory first, then against each other.  Pure.
+
+A node with another version is named with both versions.  What makes a job fail or hang is an error, what makes it
+slower or harder to repeat is a warning.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import gpu_health
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import ERROR, WARNING, Finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.node import (
+    COUNT,
+    DRIVER,
+    INTERFACE,
+    NCCL,
+    NONE,
+    TOOLKIT,
+    TOOLKITS,
+    TORCH,
+    Node,
+    listed,
+)
+
+TORCH_ID = "GC-VER-001"
+#: Variables of the inventory that are compared with what a node has, or say what to compare.
+WISHES = (DRIVER, NCCL, TORCH, TOOLKIT, TOOLKITS, COUNT, INTERFACE)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the matrix.
+
+    read: the node's value, empty when it has nothing to compare.  pin: what the inventory wants, empty for no wish, and
+    variable: where it stands there.
+    """
+
+    id: str
+    severity: str
+    what: str
+    read: Callable[[Node], str]
+    fix: str
+    variable: str = ""
+    pin: Callable[[Node], str] = lambda _node: ""
+
+
+MODES = (("MIG", "mig"), ("ECC", "ecc"))
+
+
+def _of_gpus(read: Callable[[Mapping[str, Any]], str]) -> Callable[[Node], str]:
+    return lambda node: (read(node.facts) or NONE) if node.has_gpu else ""
+
+
+def _wish(variable: str) -> Callable[[Node], str]:
+    return lambda node: str(node.wishes.get(variable) or "")
+
+
+def _toolkit(node: Node) -> str:
+    """The default toolkit of the inventory: the first one when no other is named (role cuda_toolkit)."""
+    versions = node.wishes.get(TOOLKITS)
+    first = str(versions[0]) if isinstance(versions, (list, tuple)) and versions else ""
+    return _wish(TOOLKIT)(node) or first
+
+
+def _modes(facts: Mapping[str, Any]) -> str:
+    """MIG and ECC of a node's GPUs, with every mode that occurs."""
+    words = {None: "unknown", True: "on", False: "off"}
+    modes = [f"{name} {'/'.join(sorted({words[one[key]] for one in facts['gpus']}))}" for name, key in MODES]
+    return ", ".join(modes) if facts["gpus"] else "unknown"
+
+
+FIX_TORCH = "run the site playbook with --tags torch_runtime on these nodes"
+FIX_NIC = "update the firmware of the cards to one version, with the tools of their vendor"
+FIX_MTU = (
+    "set the same mtu in static_network_interfaces of all hosts, and run the site playbook with --tags static_network"
+)
+ROWS = (
+    Row(TORCH_ID, ERROR, "torch", lambda node: node.torch, FIX_TORCH, TORCH, _wish(TORCH)),
+    Row(
+        "GC-VER-002",
+        ERROR,
+        "the loaded NVIDIA driver",
+        _of_gpus(lambda facts: str(facts["driver"]["loaded"])),
+        f"set one {DRIVER} for the group, run the site playbook with --tags nvidia_driver on these nodes, and let it "
+        "reboot them (nvidia_driver_reboot_ok)",
+        DRIVER,
+        _wish(DRIVER),
+    ),
+    Row(
+        "GC-VER-004",
+        ERROR,
+        "the NCCL that torch loads",
+        lambda node: (
+            (str(node.facts["nccl"]["torch"]) or NONE) if node.facts and node.facts["torch"]["version"] else ""
+        ),
+        f"{FIX_TORCH}; it comes with the wheel of torch, and the system's libnccl does not replace it",
+    ),
+    Row(
+        "GC-VER-010",
+        WARNING,
+        "the running kernel",
+        lambda node: node.text("kernel", "running"),
+        "install the same kernel and reboot",
+    ),
+    Row(
+        "GC-VER-011",
+        WARNING,
+        "the NCCL of the system",
+        _of_gpus(lambda facts: str(facts["nccl"]["system"])),
+        f"set one {NCCL} for the group, and run the site playbook with --tags nccl on these nodes",
+        NCCL,
+        _wish(NCCL),
+    ),
+    Row(
+        "GC-VER-012",
+        WARNING,
+        "the default CUDA toolkit",
+        _of_gpus(lambda facts: str(facts["cuda"]["default"])),
+        f"set one {TOOLKIT} for the group, and run the site playbook with --tags cuda_toolkit on these nodes",
+        TOOLKIT,
+        _toolkit,
+    ),
+    Row(
+        "GC-VER-013",
+        WARNING,
+        "the card of the data network, by firmware and model,",
+        lambda node: node.firmware,
+        FIX_NIC,
+    ),
+    Row("GC-VER-014", WARNING, "the MTU of the data network", lambda node: node.card("mtu"), FIX_MTU),
+    Row(
+        "GC-VER-015",
+        WARNING,
+        "the speed of the data network in Mbit/s",
+        lambda node: node.card("speed_mbit"),
+        "look at cables, transceivers and switch ports of these nodes; the slowest link sets the pace of all",
+    ),
+    Row(
+        "GC-VER-016",
+        WARNING,
+        "the GPU model",
+        lambda node: node.models,
+        "train on nodes of one model: the slowest GPU sets the pace of all",
+    ),
+    Row(
+        "GC-VER-017",
+        WARNING,
+        "the mode of the GPUs",
+        _of_gpus(_modes),
+        "set the same modes everywhere: nvidia-smi -mig 0|1, nvidia-smi -e 0|1, then reset the GPUs or reboot",
+    ),
+    Row(
+        "GC-VER-018",
+        WARNING,
+        "Open MPI",
+        lambda node: node.text("openmpi") or (NONE if node.facts else ""),
+        "install one version",
+    ),
+)
+
+
+def nodes(
+    facts: Mapping[str, Mapping[str, Any]], wishes: Mapping[str, Mapping[str, Any]], imported: Mapping[str, str]
+) -> list[Node]:
+    """The hosts of which something is known.  imported: the torch that the ranks of a host reported.
+
+    Where files of torch were not found although ranks imported it, the environment is of a kind that the files do not
+    show, and they count for no host.
+    """
+    names = list(dict.fromkeys([*facts, *imported]))
+    blind = any(facts[name]["torch"]["version"] == "" for name in imported if facts.get(name))
+    return [
+        Node(
+            name,
+            facts.get(name) or {},
+            wishes.get(name, {}),
+            imported.get(name) or ("" if blind or not facts.get(name) else facts[name]["torch"]["version"] or NONE),
+        )
+        for name in names
+        if facts.get(name) or name in imported
+    ]
+
+
+def findings(found: Sequence[Node]) -> list[Finding]:
+    """Everything that the nodes do not have in common, and what is wrong with the GPUs of one of them."""
+    result = []
+    for row in ROWS:
+        result += _against_the_inventory(row, found) + _against_each_other(row, found)
+    return result + gpu_health.findings(found)
+
+
+def accepts(pin: str, value: str) -> bool:
+    """Whether a version is the wanted one: the same, one of that branch (``580``), or a build of it (``2.13.0+cu130``).
+
+    What a package adds to its version after a dash is not in what a library calls itself.
+    """
+    bare = pin.split("-")[0]
+    return value in (pin, bare) or value.startswith((f"{bare}.", f"{bare}+"))
+
+
+def _against_the_inventory(row: Row, found: Sequence[Node]) -> list[Finding]:
+    odd = [node for node in found if row.read(node) and row.pin(node) and not accepts(row.pin(node), row.read(node))]
+    if not odd:
+        return []
+    has = listed([f"{node.name} has {row.read(node)}" for node in odd])
+    wanted = " or ".join(sorted({row.pin(node) for node in odd}))
+    cause = f"{row.what} is not the wanted one: {has}, {row.variable} is {wanted}"
+    return [Finding(row.id, row.severity, tuple(node.name for node in odd), cause, row.fix)]
+
+
+def _against_each_other(row: Row, found: Sequence[Node]) -> list[Finding]:
+    """Names the minority of those that the inventory did not accuse; when two camps are as large, nobody is one."""
+    compared = {
+        node.name: row.read(node)
+        for node in found
+        if row.read(node) and (not row.pin(node) or accepts(row.pin(node), row.read(node)))
+    }
+    count = Counter(compared.values()).most_common()
+    if len(count) < 2:
+        return []
+    usual, times = count[0]
+    if count[1][1] == times:
+        camps = [
+            f"{listed([name for name in compared if compared[name] == value])} has {value}" for value, _times in count
+        ]
+        return [Finding(row.id, row.severity, (), f"{row.what} differs: {', '.join(camps)}", row.fix)]
+    odd = tuple(name for name, value in compared.items() if value != usual)
+    has = listed([f"{name} has {compared[name]}" for name in odd])
+    cause = f"{row.what} differs: {has}, {times} of {len(compared)} have {usual}"
+    return [Finding(row.id, row.severity, odd, cause, row.fix)]
+
+
+def stack(found: Sequence[Node]) -> dict[str, dict[str, str]]:
+    """The matrix itself: host to what is compared, by the names that findings use."""
+    return {node.name: {row.what: row.read(node) for row in ROWS if row.read(node)} for node in found}
+
+
+def notes(found: Sequence[Node], selected: Sequence[str], backend: str) -> list[str]:
+    """What a person must know to read the verdict: what was not checked, and which NCCL torch uses."""
+    by_name = {node.name: node for node in found if node.facts}
+    without = [name for name in selected if name in by_name and not by_name[name].has_gpu]
+    unused = [name for name in selected if name in by_name and by_name[name].has_gpu and backend != "nccl"]
+    unread = [name for name in selected if name not in by_name]
+    lines = []
+    if without:
+        lines.append(f"GPU stages not checked on {listed(without)} (no NVIDIA device)")
+    if unused:
+        lines.append(f"GPU stages not checked on {listed(unused)} (the backend {backend} leaves the GPUs alone)")
+    if unread and by_name:
+        lines.append(f"versions not compared on {listed(unread)} (the facts could not be read)")
+    return lines + _nccl(list(by_name.values()))
+
+
+def _nccl(found: Sequence[Node]) -> list[str]:
+    """Which NCCL torch really uses, once for each pair of versions."""
+    hosts: dict[tuple[str, str, str], list[str]] = {}
+    for node in found:
+        own, system = node.text("nccl", "torch"), node.text("nccl", "system")
+        if own:
+            hosts.setdefault((node.text("torch", "version"), own, system), []).append(node.name)
+    lines = []
+    for (torch, own, system), names in hosts.items():
+        beside = {
+            "": "there is no other one",
+            own: "the system's libnccl has the same version",
+        }.get(system, f"the system's libnccl {system} is for programs that link it, not for torch")
+        lines.append(f"torch {torch} on {listed(names)} loads the NCCL of its own wheel, {own}; {beside}")
+    return lines

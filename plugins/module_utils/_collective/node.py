@@ -1,0 +1,81 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One node as the version matrix sees it: its facts, and what the inventory says of it.  Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+#: What stands in a sentence for a version that is not there.
+NONE = "none"
+#: More names than this are counted, not listed.
+NAMED = 12
+
+DRIVER = "nvidia_driver_version"
+NCCL = "nccl_version"
+TORCH = "torch_runtime_version"
+TOOLKIT = "cuda_toolkit_default"
+TOOLKITS = "cuda_toolkit_versions"
+COUNT = "gpu_cluster_gpus"
+INTERFACE = "gpu_cluster_fabric_interface"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names for a sentence."""
+    if len(names) <= NAMED:
+        return ", ".join(names)
+    return f"{', '.join(names[: NAMED - 1])} and {len(names) - NAMED + 1} more"
+
+
+@dataclass(frozen=True)
+class Node:
+    """One host.  facts: of gpu_node_facts, empty when unknown.  torch: a version, ``none``, or empty when unknown."""
+
+    name: str
+    facts: Mapping[str, Any]
+    wishes: Mapping[str, Any]
+    torch: str = ""
+
+    @property
+    def has_gpu(self) -> bool:
+        """Whether there is an NVIDIA GPU, with or without a driver."""
+        return bool(self.facts and (self.facts["pci"]["gpus"] or self.facts["gpus"]))
+
+    @property
+    def wanted_gpus(self) -> int:
+        """The number of GPUs in the inventory, -1 when it is not compared."""
+        value = str(self.wishes.get(COUNT, -1))
+        return int(value) if value.isdigit() else -1
+
+    @property
+    def on_the_bus(self) -> int:
+        """The number of GPUs on the PCI bus."""
+        return len(self.facts["pci"]["gpus"])
+
+    @property
+    def models(self) -> str:
+        """The models of its GPUs as nvidia-smi calls them, empty when it shows none."""
+        return " and ".join(sorted({str(one["model"]) for one in self.facts.get("gpus", [])}))
+
+    @property
+    def firmware(self) -> str:
+        """Firmware and model of the data network's card: a version says something for cards of one model only."""
+        version = self.card("firmware")
+        return f"{version} ({self.card('model')})" if version else ""
+
+    def text(self, *keys: str) -> str:
+        """A fact as text, empty when it is unknown."""
+        value: Any = self.facts
+        for key in keys:
+            value = value.get(key, "") if isinstance(value, Mapping) else ""
+        return str(value or "")
+
+    def card(self, key: str) -> str:
+        """A value of the data network's card, empty when that card or its value is not known."""
+        for card in self.facts.get("nics", []):
+            if card["name"] == self.wishes.get(INTERFACE):
+                return "" if card[key] is None else str(card[key])
+        return ""
