@@ -9,26 +9,32 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _torch_environment as core
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch_environment import Environment
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch import environment as core
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.environment import Environment, Wanted
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.lock import text_digest
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.pins import parse_requirements
 
-TORCH = core.parse_requirements(["torch==2.13.0"])
+TORCH = parse_requirements(["torch==2.13.0"])
+LOCK = "torch==2.13.0+cpu --hash=sha256:" + "1" * 64
+OTHER_LOCK = LOCK.replace("1" * 64, "2" * 64)
 
 
 def inputs(**changes: Any) -> dict[str, Any]:
-    values = {"python": "/usr/bin/python3", "python_version": "3.12.1", "find_links": "", "index_url": "", **changes}
+    values = {"python": "/usr/bin/python3", "python_version": "3.12", "find_links": "", "index_url": "", **changes}
     return core.make_inputs(values.pop("requirements", TORCH), **values)
 
 
-WANTED = inputs()
-NAME = f"torch-{core.digest(WANTED)}"
+WANTED = Wanted(inputs(), text_digest(LOCK))
+ANY_LOCK = Wanted(inputs())
+NAME = f"torch-{WANTED.digest}"
 
 
 def environment(name: str = NAME, **changes: Any) -> Environment:
     packages = {"torch": "2.13.0+cpu", "sympy": "1.13.3"}
     values: dict[str, Any] = {
         "name": name,
-        "inputs": WANTED,
+        "inputs": inputs(),
+        "lock": LOCK,
         "recorded": packages,
         "installed": packages,
         "has_python": True,
@@ -37,47 +43,9 @@ def environment(name: str = NAME, **changes: Any) -> Environment:
     return Environment(**values)
 
 
-def decision(environments: list[Environment], linked: str) -> tuple[str, bool, bool]:
-    found = core.decide("torch", WANTED, environments, linked)
+def decision(environments: list[Environment], linked: str, wanted: Wanted = WANTED) -> tuple[str, bool, bool]:
+    found = core.decide("torch", wanted, environments, linked)
     return found.name, found.build, found.switch
-
-
-def test_pins() -> None:
-    found = core.parse_requirements(["torch==2.13.0", " Typing_Extensions == 4.12.2 ", "a[b,c]==1!2.0+cu130"])
-    assert [(item.name, item.version, item.text) for item in found] == [
-        ("torch", "2.13.0", "torch==2.13.0"),
-        ("typing-extensions", "4.12.2", "Typing_Extensions==4.12.2"),
-        ("a", "1!2.0+cu130", "a[b,c]==1!2.0+cu130"),
-    ]
-
-
-def test_all_input_problems_at_once() -> None:
-    with pytest.raises(core.InputError) as caught:
-        core.parse_requirements(["torch", "torch>=2", "-r file", "a==1", "A==2", "b==1.*"])
-    assert caught.value.problems == [
-        "requirements[0]: expected exactly one version, such as 'torch==2.13.0', found 'torch'",
-        "requirements[1]: expected exactly one version, such as 'torch==2.13.0', found 'torch>=2'",
-        "requirements[2]: expected exactly one version, such as 'torch==2.13.0', found '-r file'",
-        "requirements[4]: a is listed more than once",
-        "requirements[5]: expected exactly one version, such as 'torch==2.13.0', found 'b==1.*'",
-    ]
-    with pytest.raises(core.InputError, match="expected at least one"):
-        core.parse_requirements([])
-
-
-@pytest.mark.parametrize(
-    ("pin", "version", "accepted"),
-    [
-        ("torch==2.13.0", "2.13.0", True),
-        ("torch==2.13.0", "2.13.0+cpu", True),
-        ("torch==2.13.0", "2.13.1", False),
-        ("torch==2.13.0+cu130", "2.13.0+cpu", False),
-        ("torch==2.13.0+cu130", "2.13.0+cu130", True),
-        ("torch==2.13.0", "", False),
-    ],
-)
-def test_a_pin_without_a_local_part_takes_any_build(pin: str, version: str, accepted: bool) -> None:
-    assert core.parse_requirements([pin])[0].accepts(version) is accepted
 
 
 def test_packages_out_of_folder_names() -> None:
@@ -94,24 +62,19 @@ def test_packages_out_of_folder_names() -> None:
     }
 
 
-def test_missing_packages() -> None:
-    wanted = core.parse_requirements(["torch==2.13.0", "numpy==2.0"])
-    assert core.missing_packages(wanted, {"torch": "2.13.0+cpu"}) == ["wanted numpy==2.0, found nothing"]
-    assert core.missing_packages(TORCH, {"torch": "2.12.0"}) == ["wanted torch==2.13.0, found 2.12.0"]
+def test_the_order_of_the_requirements_means_nothing() -> None:
+    pair = parse_requirements(["torch==2.13.0", "numpy==2.0"])
+    assert inputs(requirements=pair) == inputs(requirements=pair[::-1])
 
 
-def test_the_digest_stands_for_every_input_but_not_for_the_order() -> None:
-    pair = core.parse_requirements(["torch==2.13.0", "numpy==2.0"])
-    same = {core.digest(inputs(requirements=pair)), core.digest(inputs(requirements=pair[::-1]))}
-    others = {
-        core.digest(inputs()),
-        core.digest(inputs(python="/usr/bin/python3.12")),
-        core.digest(inputs(python_version="3.12.2")),
-        core.digest(inputs(find_links="/srv")),
-        core.digest(inputs(index_url="https://index.invalid")),
-    }
-    assert len(same) == 1
-    assert len(others | same) == 6
+def test_the_name_stands_for_the_lock_and_the_interpreter() -> None:
+    others = [
+        Wanted(inputs(), text_digest(OTHER_LOCK)),
+        Wanted(inputs(python="/usr/bin/python3.12"), WANTED.lock),
+        Wanted(inputs(python_version="3.13"), WANTED.lock),
+    ]
+    assert len({WANTED.digest, *(other.digest for other in others)}) == 4
+    assert Wanted(inputs(index_url="https://mirror.example.com"), WANTED.lock).digest == WANTED.digest
 
 
 @pytest.mark.parametrize(
@@ -123,6 +86,7 @@ def test_the_digest_stands_for_every_input_but_not_for_the_order() -> None:
         ("torch-0123456789abc", False),
         ("torch", False),
         ("torch.new", False),
+        ("torch.adopted.json", False),
         ("xtorch-0123456789ab", False),
     ],
 )
@@ -139,8 +103,32 @@ def test_what_is_in_use_and_intact_is_kept() -> None:
     assert not core.decide("torch", WANTED, [environment()], NAME).changed
 
 
+def test_another_source_of_the_same_files_changes_nothing() -> None:
+    moved = Wanted(inputs(find_links="/srv/elsewhere"), WANTED.lock)
+    assert decision([environment()], NAME, moved) == (NAME, False, False)
+
+
+def test_another_lock_is_another_environment() -> None:
+    assert decision([environment(lock=OTHER_LOCK)], NAME)[1:] == (True, True)
+    assert decision([environment(inputs=inputs(python_version="3.13"))], NAME)[1:] == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "kept"),
+    [
+        ({}, True),
+        ({"lock": OTHER_LOCK}, True),
+        ({"lock": ""}, False),
+        ({"inputs": inputs(find_links="/old")}, False),
+        ({"inputs": inputs(requirements=parse_requirements(["torch==2.12.0"]))}, False),
+    ],
+)
+def test_without_a_lock_what_was_resolved_from_the_same_inputs_is_kept(changes: dict[str, Any], kept: bool) -> None:
+    assert decision([environment(**changes)], NAME, ANY_LOCK)[1] is not kept
+
+
 def test_what_is_on_the_disk_is_switched_to() -> None:
-    old = environment("torch-000000000000", inputs=inputs(find_links="/old"))
+    old = environment("torch-000000000000", lock=OTHER_LOCK)
     assert decision([old, environment()], old.name) == (NAME, False, True)
 
 

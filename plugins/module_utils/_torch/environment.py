@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which Python environment a node should have, and which of those on its disk it is. Pure.
 
-Every environment stands beside the others under a name made from its inputs, and a link names the one in use. So an
+Every environment stands beside the others under a name made from what is in it, and a link names the one in use. So an
 environment is never changed after it was verified, and an interrupted build leaves the one in use as it was.
 """
 
@@ -16,51 +16,63 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.lock import text_digest
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.pins import Requirement, canonical
+
 #: The file that ends a build: an environment without it is not complete.
 RECORD = "gpu-cluster-environment.json"
 DIGEST_LENGTH = 12
 
-ERR_PINNED = "requirements[%d]: expected exactly one version, such as 'torch==2.13.0', found %r"
-ERR_TWICE = "requirements[%d]: %s is listed more than once"
-ERR_NONE = "requirements: expected at least one"
-
-_PINNED = re.compile(
-    r"^([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(\[[A-Za-z0-9._, -]*\])?==([0-9][A-Za-z0-9.!+_-]*)$"
-)
 _DIST_INFO = re.compile(r"^(.+?)-([^-]+)\.dist-info$")
 
 
 @dataclass(frozen=True)
-class Requirement:
-    """One exactly pinned package."""
+class Wanted:
+    """What an environment must be. With an empty ``lock`` any that was resolved from these inputs will do."""
 
-    name: str
-    version: str
-    text: str
+    inputs: Mapping[str, Any]
+    lock: str = ""
 
-    def accepts(self, version: str) -> bool:
-        """Whether an installed version is this one. A pin without a local part takes any build of the version."""
-        return version == self.version or ("+" not in self.version and version.split("+")[0] == self.version)
+    @property
+    def interpreter(self) -> tuple[str, str]:
+        """What an environment is bound to."""
+        return self.inputs["python"], self.inputs["python_version"]
+
+    @property
+    def digest(self) -> str:
+        """The part of the name that stands for the content."""
+        return short_digest([self.lock, *self.interpreter])
 
 
 @dataclass(frozen=True)
 class Environment:
-    """One environment on the disk. ``inputs`` is None while it is not complete."""
+    """One environment on the disk. ``inputs`` is None while it is not complete; ``lock`` is the text of its lock."""
 
     name: str
     inputs: Mapping[str, Any] | None
+    lock: str
     recorded: Mapping[str, str]
     installed: Mapping[str, str]
     has_python: bool
 
-    def intact(self, wanted: Mapping[str, Any]) -> bool:
-        """Whether it was built from these inputs and still has every package that was verified then."""
+    @property
+    def sound(self) -> bool:
+        """Whether it still has every package that was verified."""
         return (
-            self.inputs == wanted
-            and self.has_python
+            self.has_python
             and bool(self.recorded)
             and all(self.installed.get(name) == version for name, version in self.recorded.items())
         )
+
+    def intact(self, wanted: Wanted) -> bool:
+        """Whether it is what is wanted, and sound."""
+        if self.inputs is None or not self.sound:
+            return False
+        own = text_digest(self.lock)
+        if not wanted.lock:
+            return bool(own) and self.inputs == wanted.inputs
+        interpreter = (self.inputs.get("python", ""), self.inputs.get("python_version", ""))
+        return own == wanted.lock and interpreter == wanted.interpreter
 
 
 @dataclass(frozen=True)
@@ -77,43 +89,10 @@ class Decision:
         return self.build or self.switch
 
 
-class InputError(Exception):
-    """The requirements are malformed; ``problems`` holds every sentence."""
-
-    def __init__(self, problems: Sequence[str]) -> None:
-        super().__init__("; ".join(problems))
-        self.problems = list(problems)
-
-
-def canonical(name: str) -> str:
-    """A distribution's name in the form in which two spellings of it are equal (PEP 503)."""
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def parse_requirements(texts: Sequence[str]) -> list[Requirement]:
-    """Check the pins; raise ``InputError`` with every problem."""
-    problems: list[str] = []
-    requirements: list[Requirement] = []
-    for index, text in enumerate(texts):
-        match = _PINNED.match(text.strip().replace(" ", ""))
-        if match is None:
-            problems.append(ERR_PINNED % (index, text))
-            continue
-        name = canonical(match.group(1))
-        if name in {requirement.name for requirement in requirements}:
-            problems.append(ERR_TWICE % (index, name))
-        requirements.append(Requirement(name, match.group(3), match.group(0)))
-    if not texts:
-        problems.append(ERR_NONE)
-    if problems:
-        raise InputError(problems)
-    return requirements
-
-
 def make_inputs(
     requirements: Iterable[Requirement], *, python: str, python_version: str, find_links: str, index_url: str
 ) -> dict[str, Any]:
-    """Everything that decides what is in the environment."""
+    """Everything that decides what packages are resolved to, on nodes with the same kind of processor."""
     return {
         "requirements": sorted(requirement.text for requirement in requirements),
         "python": python,
@@ -123,9 +102,9 @@ def make_inputs(
     }
 
 
-def digest(inputs: Mapping[str, Any]) -> str:
-    """The part of the name that stands for the inputs."""
-    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:DIGEST_LENGTH]
+def short_digest(value: Any) -> str:
+    """A short name for a value that JSON can hold."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:DIGEST_LENGTH]
 
 
 def is_environment_name(base: str, name: str) -> bool:
@@ -139,23 +118,14 @@ def installed_packages(entries: Iterable[str]) -> dict[str, str]:
     return {canonical(match.group(1)): match.group(2) for match in matches if match}
 
 
-def missing_packages(requirements: Iterable[Requirement], installed: Mapping[str, str]) -> list[str]:
-    """The pins that an environment does not meet, one sentence each."""
-    return [
-        f"wanted {requirement.text}, found {installed.get(requirement.name, 'nothing')}"
-        for requirement in requirements
-        if not requirement.accepts(installed.get(requirement.name, ""))
-    ]
-
-
-def decide(base: str, wanted: Mapping[str, Any], environments: Sequence[Environment], linked: str) -> Decision:
+def decide(base: str, wanted: Wanted, environments: Sequence[Environment], linked: str) -> Decision:
     """Keep what is in use when it is right, else use what is on the disk, else build under a free name."""
     usable = [environment.name for environment in environments if environment.intact(wanted)]
     if linked in usable:
         return Decision(linked, build=False, switch=False)
     if usable:
         return Decision(sorted(usable)[0], build=False, switch=True)
-    name = f"{base}-{digest(wanted)}"
+    name = f"{base}-{wanted.digest}"
     # An incomplete one is removed before the build. A complete but damaged one may be in use: build beside it.
     taken = {environment.name for environment in environments if environment.inputs is not None} | {linked}
     number = 2
