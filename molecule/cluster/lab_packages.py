@@ -9,12 +9,15 @@ import contextlib
 import os
 import shlex
 import shutil
+import subprocess
+import sys
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import lab_mirror
-from lab_cluster import Cluster
+from lab_cluster import PROJECT, Cluster
 from lab_mirror import Keys, run
 
 #: What a file of a package is: its content, a file with its content, or (a text) the target of a symbolic link.
@@ -235,3 +238,14 @@ def _sign(keys: Keys, signer: str, files: Sequence[Path]) -> None:
     }
     words = [word for key, value in defines.items() for word in ("--define", f"{key} {value}")]
     run("rpmsign", "--addsign", *words, *map(str, files))
+
+
+def real_nccl(folder: Path) -> Path:
+    """NVIDIA's own library out of its wheel, which is the one that torch's wheel brings along."""
+    subprocess.run([sys.executable, str(PROJECT / "tools" / "setup.py"), "--nccl"], check=True, timeout=300)
+    sys.path.insert(0, str(PROJECT / "tools"))
+    import project
+
+    wheel = next((project.cache_dir() / "nccl").glob("*.whl"))
+    with zipfile.ZipFile(wheel) as archive:
+        return Path(archive.extract("nvidia/nccl/lib/libnccl.so.2", folder))

@@ -6,9 +6,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +15,8 @@ import lab_mirror
 import lab_packages
 import pytest
 import yaml
-from lab_cluster import PROJECT, Cluster
-from lab_packages import StandIn
+from lab_cluster import Cluster
+from lab_packages import StandIn, real_nccl
 
 LOCK_LIST = "/etc/dnf/plugins/versionlock.list"
 #: A lock of the site's own; it must stay as it is.
@@ -84,17 +81,6 @@ class Site:
 
     mirror: lab_mirror.Mirror
     key: str
-
-
-def real_nccl(folder: Path) -> Path:
-    """NVIDIA's own library, out of its wheel."""
-    subprocess.run([sys.executable, str(PROJECT / "tools" / "setup.py"), "--nccl"], check=True, timeout=300)
-    sys.path.insert(0, str(PROJECT / "tools"))
-    import project
-
-    wheel = next((project.cache_dir() / "nccl").glob("*.whl"))
-    with zipfile.ZipFile(wheel) as archive:
-        return Path(archive.extract("nvidia/nccl/lib/libnccl.so.2", folder))
 
 
 def nccl_packages(library: Path) -> Iterator[StandIn]:

@@ -46,6 +46,9 @@ class LockList:
 
     others: str
     ours: tuple[str, ...]
+    #: How many lines of the others stand before our block; None without a block. Blocks of other groups stay where
+    #: they are, or two groups would change places in every run.
+    place: int | None = None
 
     @property
     def foreign_lines(self) -> tuple[str, ...]:
@@ -69,23 +72,26 @@ def read(text: str, group: str, remembered: Sequence[str] = ()) -> LockList:
     """Take the list apart; ``remembered`` are the lines that we wrote when we last did."""
     others, ours = [], []
     is_ours = False
+    place: int | None = None
     for line in text.splitlines():
         if line == BEGIN.format(group):
             is_ours = True
+            place = len(others)
         elif line == END.format(group):
             is_ours = False
         elif is_ours or line.strip() in remembered:
             ours.append(line.strip())
         else:
             others.append(line)
-    return LockList("".join(f"{line}\n" for line in others), tuple(line for line in ours if line))
+    return LockList("".join(f"{line}\n" for line in others), tuple(line for line in ours if line), place)
 
 
-def render(others: str, group: str, lines: Sequence[str]) -> str:
-    """The list with our lines at its end."""
-    if not lines:
-        return others
-    return others + "".join(f"{line}\n" for line in (BEGIN.format(group), *lines, END.format(group)))
+def render(found: LockList, group: str, lines: Sequence[str]) -> str:
+    """The list with our lines where they were, or at its end."""
+    others = found.others.splitlines()
+    place = len(others) if found.place is None else found.place
+    block = [BEGIN.format(group), *lines, END.format(group)] if lines else []
+    return "".join(f"{line}\n" for line in [*others[:place], *block, *others[place:]])
 
 
 def line_for(package: Package) -> str:

@@ -193,7 +193,7 @@ def _work(module: Mover, params: Mapping[str, Any], wishes: Wishes, node: Node, 
         lines = _lock_lines(choices, node)
         removals = tuple(one for one in _removals(wishes, node.installed) if one not in mending.erase)
         target = Target(choices, removals, lines, switches, skipped, mending)
-        box.write_locks(locks.render(node.lock_list.others, wishes.group, lines))
+        box.write_locks(locks.render(node.lock_list, wishes.group, lines))
         if mending.erase and not check_mode:
             system.erase(mending.erase)
         # What is broken is still there in check mode, and would spoil the plan.
@@ -371,7 +371,7 @@ def _settle(module: Mover, wishes: Wishes, node: Node, target: Target, check_mod
 
 
 def _write_locks(module: Mover, wishes: Wishes, node: Node, target: Target) -> None:
-    text = locks.render(node.lock_list.others, wishes.group, target.lock_lines)
+    text = locks.render(node.lock_list, wishes.group, target.lock_lines)
     if text != node.lock_text:
         replace_file(module, node.lock_path, text)
 
@@ -459,7 +459,7 @@ def _result(wishes: Wishes, node: Node, target: Target, steps: Sequence[Step]) -
     was, will = node.lock_list.ours, target.lock_lines
     actions += [f"unlock {line}" for line in was if line not in will]
     actions += [f"lock {line}" for line in will if line not in was]
-    is_rewritten = locks.render(node.lock_list.others, wishes.group, will) != node.lock_text
+    is_rewritten = locks.render(node.lock_list, wishes.group, will) != node.lock_text
     if is_rewritten and was == will:
         actions.append(f"put our lines in {node.lock_path} in order")
     after = dict(node.versions)

@@ -23,18 +23,27 @@ BLOCK = (
 
 
 def test_our_block_comes_and_goes_and_others_stay_as_they_are() -> None:
-    text = locks.render(FOREIGN, "nccl", [locks.line_for(NCCL)])
+    text = locks.render(locks.read(FOREIGN, "nccl"), "nccl", [locks.line_for(NCCL)])
     assert text == FOREIGN + BLOCK
     found = locks.read(text, "nccl")
-    assert found == locks.LockList(FOREIGN, ("libnccl-0:2.28.9-1+cuda13.0.*",))
+    assert found == locks.LockList(FOREIGN, ("libnccl-0:2.28.9-1+cuda13.0.*",), place=FOREIGN.count("\n"))
     assert found.foreign_lines == ("horovod-0:0.28.1-1.*", "!kernel-0:6.1-1.*")
-    assert locks.render(found.others, "nccl", found.ours) == text
-    assert locks.render(found.others, "nccl", []) == FOREIGN
+    assert locks.render(found, "nccl", found.ours) == text
+    assert locks.render(found, "nccl", []) == FOREIGN
 
 
 def test_a_group_leaves_the_block_of_another_one_alone() -> None:
     found = locks.read(BLOCK, "cuda")
     assert found.ours == () and found.others == BLOCK and found.foreign_lines == ("libnccl-0:2.28.9-1+cuda13.0.*",)
+
+
+def test_two_groups_do_not_change_places() -> None:
+    both = FOREIGN + BLOCK + BLOCK.replace("nccl", "cuda")
+    for group in ("nccl", "cuda"):
+        found = locks.read(both, group)
+        assert locks.render(found, group, found.ours) == both
+    found = locks.read(both, "nccl")
+    assert locks.render(found, "nccl", ["other-0:1-1.*"]).index("other") < both.index("libcuda")
 
 
 def test_lines_that_lost_their_comments_are_still_ours() -> None:
