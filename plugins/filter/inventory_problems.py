@@ -31,8 +31,8 @@ description:
   - "The port plan: everything that P(baremetal.gpu_cluster.port_plan#filter) refuses, and members whose plans differ."
   - "Variables of all roles of the collection: types, choices and unknown keys by the roles' own argument specs, and
     variables that start with the name of a role but that it does not have (typing errors, with the nearest name)."
-  - "Versions that cannot go together: PyTorch with an interpreter that is too old for it, or with a CUDA build that it
-    does not have. What is not known is not refused."
+  - "Versions that cannot go together: the driver with CUDA, NCCL and PyTorch's CUDA build; NCCL and PyTorch with builds
+    that do not exist; PyTorch with its interpreter. What is not known is not refused."
   - An expression that cannot be evaluated is a problem, not a failure.
 positional: _input, hosts, group
 options:

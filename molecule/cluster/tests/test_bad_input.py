@@ -93,9 +93,13 @@ def test_all_problems_come_at_once(tmp_path: Path) -> None:
         del group["hosts"]["n2"]["gpu_cluster_fabric_address"]
         group["hosts"]["n3"]["gpu_cluster_fabric_address"] = "203.0.113.3/24"
 
-    text = refused([*lab_inventory(tmp_path, change), "-e", "cluster_check_backend=x"])
+    # Versions that cannot go together, whatever the lab says about GPUs.
+    pins = {"gpu_cluster_gpus": 8, "nvidia_driver_version": "570", "nccl_version": "2.30.7", "nccl_cuda": "13.0"}
+    text = refused([*lab_inventory(tmp_path, change), "-e", "cluster_check_backend=x", "-e", json.dumps(pins)])
     for word in ("198.18.20.0/24", "n2", "203.0.113.3", "cluster_check_backend"):
         assert word in text
+    assert "CUDA 13.0 needs a driver of branch 580 or newer, and nvidia_driver_version is '570'" in text
+    assert "NCCL 2.30.7 has no build for CUDA 13.0; it has 12.9, 13.3" in text
 
 
 def test_the_sample_inventory_is_refused() -> None:

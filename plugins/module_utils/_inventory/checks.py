@@ -16,6 +16,7 @@ from typing import Any
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import gpus
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import (
     ERR_SAMPLE,
     ERR_UNREADABLE,
@@ -36,8 +37,10 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.p
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.static_network import (
     static_network_problems,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.versions import VARIABLES as PINS
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.versions import pin_problems
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.versions import (
+    pin_problems,
+    with_defaults,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import wishes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import (
     VARIABLE as PORTS,
@@ -54,7 +57,7 @@ MINIMUM_MEMBERS = 2
 #: The host of a problem that belongs to the inventory as a whole.
 WHOLE_INVENTORY = "inventory"
 CLUSTER_PREFIX = "gpu_cluster_"
-CLUSTER_VARIABLES = (FABRIC_ADDRESS, FABRIC_INTERFACE, FURTHER_ADDRESSES, PORTS, GROUP)
+CLUSTER_VARIABLES = (FABRIC_ADDRESS, FABRIC_INTERFACE, FURTHER_ADDRESSES, PORTS, GROUP, gpus.GPUS)
 #: Facts that the collection sets itself during a run; they look like variables of a role.
 PUBLISHED_FACTS = ("common_members", "common_port_plan")
 #: Role names that other people's variables may well start with: there only a near miss is a typo.
@@ -64,6 +67,7 @@ COMMON_WORDS = ("common", "preflight")
 CHECK_ROLE = "cluster_check"
 #: Variables with rules beyond their argument spec, which their own domain knows.
 OWN_RULES: dict[str, Callable[[Any], list[Problem]]] = {
+    gpus.PREFLIGHT: gpus.count_problems(gpus.PREFLIGHT),
     wishes.VARIABLE: wishes.interface_problems,
     wishes.HOSTNAME: wishes.hostname_problems,
     wishes.CONFIRM_SECONDS: wishes.confirm_seconds_problems,
@@ -285,7 +289,7 @@ def _pin_problems(variables: Variables, hosts: Sequence[str], specs: RoleSpecs) 
     defaults = {name: option.get("default") for options in specs.values() for name, option in options.items()}
     problems: list[Problem] = []
     for host in hosts:
-        values = {name: variables[host].get(name, defaults.get(name)) for name in PINS}
+        values = with_defaults(variables[host], defaults)
         if not any(isinstance(value, Unreadable) for value in values.values()):
             problems.extend(problem.on(host) for problem in pin_problems(values))
     return problems
@@ -294,7 +298,7 @@ def _pin_problems(variables: Variables, hosts: Sequence[str], specs: RoleSpecs) 
 def prevents_looking(problem: Problem, variables: Variables) -> bool:
     """Whether the hosts cannot be looked at before this problem is solved: no address, or no values to ask for."""
     name = re.split(r"[.\[]", problem.variable)[0]
-    if name == "ansible_host":
+    if name in ("ansible_host", gpus.GPUS):
         return True
     if name.startswith(f"{LOOKING_ROLE}_"):
         return problem.rule != ERR_UNKNOWN
@@ -312,6 +316,7 @@ def inventory_problems(variables: Variables, hosts: Sequence[str], group: str, s
         + _address_problems(variables, hosts)
         + static_network_problems(variables, hosts)
         + _port_problems(variables, hosts)
+        + gpus.inventory_gpu_problems(variables, hosts)
         + _role_variable_problems(variables, hosts, specs)
         + _pin_problems(variables, hosts, specs)
     )

@@ -29,7 +29,13 @@ SPECS: dict[str, dict[str, Any]] = {
         "kernel_tuning_count": {"type": "int", "required": True},
         "kernel_tuning_path": {"type": "path"},
     },
+    "cuda_toolkit": {"cuda_toolkit_versions": {"type": "list", "elements": "raw", "default": ["13.0"]}},
     "kernel": {"kernel_version": {"type": "str"}},
+    "nccl": {
+        "nccl_version": {"type": "str", "default": "2.28.9"},
+        "nccl_cuda": {"type": "raw", "default": "13.0"},
+    },
+    "nvidia_driver": {"nvidia_driver_version": {"type": "str", "default": "580"}},
     "preflight": {"preflight_min_free_gib": {"type": "int"}},
     "static_network": {
         "static_network_interfaces": {"type": "list", "elements": "dict"},
@@ -280,6 +286,16 @@ def test_versions_that_cannot_go_together_with_the_defaults_of_the_role() -> Non
     ]
 
 
+def test_nccl_is_judged_in_the_build_that_it_will_have() -> None:
+    old = {"nvidia_driver_version": "570", "cuda_toolkit_versions": ["12.8"]}
+    variables = inventory(
+        n1=old, n2={**old, "nccl_cuda": "13.0"}, n3={**old, "gpu_cluster_gpus": 0, "nccl_cuda": "13.0"}
+    )
+    assert found(variables) == [
+        ("n2", "nccl_cuda", "CUDA 13.0 needs a driver of branch 580 or newer, and nvidia_driver_version is '570'")
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "value", "prevents"),
     [
@@ -303,6 +319,7 @@ def test_versions_that_cannot_go_together_with_the_defaults_of_the_role() -> Non
         ("torch_runtime_python", ["/opt"], False),
         ("kernel_tuning_count", "many", False),
         ("gpu_cluster_ports", 7, False),
+        ("gpu_cluster_gpus", "eight", True),
     ],
 )
 def test_what_prevents_a_look_at_the_hosts(name: str, value: Any, prevents: bool) -> None:
