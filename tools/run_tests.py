@@ -70,7 +70,7 @@ def lint() -> Tally:
 
 def unit() -> Tally:
     """The pure core of plugins and tools."""
-    return checks.pytest("tests/unit")
+    return checks.pytest("tests/unit", "tests/gpu")
 
 
 def parity() -> Tally:

@@ -70,7 +70,8 @@ def place_and_switch(configuration: str) -> tuple[str, bool]:
 
 def read(text: str, group: str, remembered: Sequence[str] = ()) -> LockList:
     """Take the list apart; ``remembered`` are the lines that we wrote when we last did."""
-    others, ours = [], []
+    others: list[str] = []
+    ours: list[str] = []
     is_ours = False
     place: int | None = None
     for line in text.splitlines():

@@ -1,0 +1,141 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What only a machine with an NVIDIA GPU can show; elsewhere these tests are skipped, each with its reason.
+
+docs/gpu-evidence.md says how to run them and keeps what came out.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import gather
+
+DRIVER = Path("/proc/driver/nvidia/version")
+RANK = Path(__file__).with_name("rank.py")
+ELEMENTS = 1 << 20
+DEADLINE_SECONDS = 180
+#: Ranks with different host ids share no memory and no GPU as far as NCCL knows, so that only its network is left
+#: (NCCL: getHostHash in src/misc/utils.cc, the check for duplicate GPUs in src/init.cc; "=" is an exact name).
+OVER_SOCKETS = {
+    "NCCL_P2P_DISABLE": "1",
+    "NCCL_SHM_DISABLE": "1",
+    "NCCL_IB_DISABLE": "1",
+    "NCCL_NET": "Socket",
+    "NCCL_NVLS_ENABLE": "0",
+    "NCCL_SOCKET_IFNAME": "=lo",
+    "NCCL_DEBUG": "INFO",
+    "NCCL_DEBUG_SUBSYS": "INIT,NET",
+}
+
+
+def no_driver() -> str:
+    """Why this machine cannot be asked about its GPUs; empty when it can."""
+    return "" if DRIVER.is_file() else f"no NVIDIA driver is loaded here: there is no {DRIVER}"
+
+
+def no_cuda() -> str:
+    """Why no rank can run on a GPU here; empty when one can."""
+    if reason := no_driver():
+        return reason
+    if importlib.util.find_spec("torch") is None:
+        return f"{sys.executable} has no torch"
+    import torch
+
+    if not torch.cuda.is_available():
+        return f"torch {torch.__version__} of {sys.executable} finds no GPU that it can use"
+    return ""
+
+
+@pytest.fixture(name="driver")
+def need_driver() -> str:
+    """The kernel's own words about the loaded driver."""
+    if reason := no_driver():
+        pytest.skip(reason)
+    return DRIVER.read_text(encoding="utf-8")
+
+
+@pytest.fixture(name="cuda")
+def need_cuda() -> None:
+    """Skip where no rank can run on a GPU."""
+    if reason := no_cuda():
+        pytest.skip(reason)
+
+
+def test_the_facts_of_a_real_node(driver: str) -> None:
+    """The real driver, nvidia-smi and sysfs agree, and a second look takes less than a second."""
+    gather.gather(gather.Node())
+    started = time.monotonic()
+    facts, warnings = gather.gather(gather.Node())
+    seconds = time.monotonic() - started
+    print(json.dumps({"seconds": round(seconds, 3), **facts}, indent=1))
+    assert warnings == [] and facts["smi_problem"] == ""
+    assert facts["driver"]["loaded"] and facts["driver"]["loaded"] in driver
+    assert facts["driver"]["kind"] in ("open", "proprietary")
+    assert facts["cuda"]["driver_supports"]
+    assert facts["gpus"] and all(gpu["uuid"] and gpu["model"] for gpu in facts["gpus"])
+    on_the_bus = {device["address"] for device in facts["pci"]["gpus"]}
+    assert {gpu["pci_address"] for gpu in facts["gpus"]} <= on_the_bus
+    assert seconds < 1
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.usefixtures("cuda")
+def test_ranks_on_one_gpu(ranks: int, tmp_path: Path) -> None:
+    """NCCL sums over all ranks on the first GPU, over sockets between them. It says nothing about speed."""
+    results = run_ranks(ranks, tmp_path)
+    print(json.dumps(results, indent=1))
+    total = ranks * (ranks + 1) / 2
+    assert [result["rank"] for result in results] == list(range(ranks))
+    assert all(result["smallest"] == result["largest"] == total for result in results)
+    for rank in range(ranks if ranks > 1 else 0):
+        assert "via NET/Socket" in (tmp_path / f"{rank}.log").read_text(encoding="utf-8", errors="replace")
+
+
+def run_ranks(ranks: int, folder: Path, backend: str = "nccl") -> list[dict[str, Any]]:
+    """Start one process for each rank, wait for all of them, and return what each one wrote."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    gpu = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
+    common = dict(
+        os.environ,
+        **OVER_SOCKETS,
+        CUDA_VISIBLE_DEVICES=gpu,
+        MASTER_ADDR="127.0.0.1",
+        MASTER_PORT=str(port),
+        WORLD_SIZE=str(ranks),
+    )
+    processes = []
+    try:
+        for rank in range(ranks):
+            with (folder / f"{rank}.log").open("wb") as log:
+                processes.append(
+                    subprocess.Popen(
+                        [sys.executable, str(RANK), backend, str(ELEMENTS), str(folder / f"{rank}.json")],
+                        env=dict(common, RANK=str(rank), NCCL_HOSTID=f"host{rank}"),
+                        stdin=subprocess.DEVNULL,
+                        stdout=log,
+                        stderr=subprocess.STDOUT,
+                    )
+                )
+        end = time.monotonic() + DEADLINE_SECONDS
+        for rank, process in enumerate(processes):
+            returncode = process.wait(timeout=max(0.1, end - time.monotonic()))
+            assert returncode == 0, (folder / f"{rank}.log").read_text(encoding="utf-8", errors="replace")
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    return [json.loads((folder / f"{rank}.json").read_text(encoding="utf-8")) for rank in range(ranks)]
