@@ -72,6 +72,15 @@ options:
     type: list
     elements: str
     default: []
+  locked_with:
+    description:
+      - Names or patterns of packages that are built together with the pinned ones, and that these need in exactly
+        their version. Such a package is locked too when it is installed in the epoch and version of a pinned package.
+      - Without it, what a pinned package requires in one version stays unlocked, and C(dnf upgrade) fails as soon as a
+        repository has a newer one. None of these packages has to exist.
+    type: list
+    elements: str
+    default: []
   module_streams:
     description:
       - Module streams to enable first, as C(NAME:STREAM). Another stream of the module is reset before that.
@@ -92,7 +101,11 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: dnf plans the transaction with copies of its files, and may fill its cache.
+    details:
+      - dnf plans the transaction with copies of its files, and may fill its cache.
+      - A repository that the same run would have added is not there in check mode. A package that no repository
+        offers is then told as an action and a warning, and only fails outside of check mode. What it needs, and its
+        locks, are not told then. A version that does not exist fails in check mode as well.
   diff_mode:
     support: full
   platform:
@@ -122,6 +135,7 @@ EXAMPLES = r"""
         version: "580"
       - name: gcc-c++
     absent: [kmod-nvidia-latest-dkms]
+    locked_with: ["libnvidia-*", "nvidia-*"]
     module_streams: ["nvidia-driver:580-open"]
 
 - name: Remove NCCL and its locks
@@ -184,6 +198,7 @@ def argument_spec() -> dict[str, object]:
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
         "packages": {"type": "list", "elements": "dict", "required": True, "options": package},
         "absent": {"type": "list", "elements": "str", "default": []},
+        "locked_with": {"type": "list", "elements": "str", "default": []},
         "module_streams": {"type": "list", "elements": "str", "default": []},
         "timeout_seconds": {"type": "int", "default": 3600},
         "wait_seconds": {"type": "int", "default": 300},

@@ -72,7 +72,7 @@ data:
     rpms: [{artifacts}]
 ...
 """
-DRIVER = ("nvidia-driver-cuda", "nvidia-driver-cuda-libs", "kmod-nvidia-open-dkms")
+DRIVER = ("nvidia-driver-cuda", "nvidia-driver-cuda-libs", "libnvidia-ml", "kmod-nvidia-open-dkms")
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,9 @@ def driver_packages() -> Iterator[StandIn]:
     for version in ("580.82.07", "580.95.05", "590.44.01"):
         evr = f"3:{version}-1.el9"
         yield StandIn("nvidia-driver-cuda", evr, requires=[f"nvidia-driver-cuda-libs = {evr}"])
-        yield StandIn("nvidia-driver-cuda-libs", evr)
+        # As NVIDIA's package requires libnvidia-ml and others of its kind: in exactly its version.
+        yield StandIn("nvidia-driver-cuda-libs", evr, requires=[f"libnvidia-ml = {evr}"])
+        yield StandIn("libnvidia-ml", evr)
         yield StandIn("kmod-nvidia-open-dkms", evr, conflicts=["kmod-nvidia-latest-dkms"])
         yield StandIn("kmod-nvidia-latest-dkms", evr)
         if version != "580.95.05":
@@ -251,11 +253,12 @@ def test_a_pin_is_installed_kept_and_moved_by_one_variable(node: Node, site: Sit
 
 
 def test_what_dnf_refuses_has_its_sentence(node: Node) -> None:
-    before, unsigned, foreign, needy, after, failing, busy, waited, _step1 = node.do(
+    before, unsigned, foreign, needy, waiting, after, failing, busy, waited, _step1 = node.do(
         STATE,
         pin("trial", ("unsignedtool", "1")),
         pin("trial", ("foreigntool", "1")),
         pin("trial", ("needytool", "1")),
+        pin("trial", ("no-such-tool", "1"), check=True),
         STATE,
         pin("trial", ("failingtool", "1")),
         {
@@ -275,6 +278,11 @@ def test_what_dnf_refuses_has_its_sentence(node: Node) -> None:
         "dnf cannot do it: Problem: conflicting requests; nothing provides libnonsense.so.7 needed by "
         "needytool-1-1.x86_64. Everything is as it was before."
     )
+    # A repository may come in the same run.
+    assert waiting["changed"] and waiting["actions"] == ["install no-such-tool, once a repository offers it"], waiting
+    assert waiting["warnings"][0].startswith(
+        "packages[no-such-tool]: no repository of the node offers the package no-such-tool; the node uses "
+    )
     for refused in (unsigned, foreign):
         assert refused["msg"].endswith("Everything is as it was before.")
     assert before == after
@@ -292,9 +300,10 @@ def test_a_branch_has_one_version_within_its_module_stream(node: Node) -> None:
     def branch(version: str, stream: str, **options: Any) -> dict[str, Any]:
         streams = [f"nvidia-driver:{stream}", "no-such-module:1"]
         wanted = [(name, version) for name in names]
-        return pin("driver", *wanted, absent=["kmod-nvidia-latest-*"], module_streams=streams, **options)
+        options = {"locked_with": ["libnvidia-*", "nvidia-*"], "module_streams": streams, **options}
+        return pin("driver", *wanted, absent=["kmod-nvidia-latest-*"], **options)
 
-    old, hidden, before, planned, after, first, again, wrong, second, gone, left = node.do(
+    old, hidden, before, planned, after, first, again, upgraded, wrong, second, gone, left = node.do(
         "dnf -q -y install kmod-nvidia-latest-dkms; rpm -q kmod-nvidia-latest-dkms",
         pin("driver", ("nvidia-driver-cuda", "580")),
         STATE,
@@ -302,24 +311,32 @@ def test_a_branch_has_one_version_within_its_module_stream(node: Node) -> None:
         STATE,
         branch("580", "580-open"),
         branch("580", "580-open"),
+        # The stream has 580.95.05 of everything but Fabric Manager.
+        "rpm -qa | sort > /var/tmp/before; dnf -y upgrade 2>&1; echo ended $?; "
+        "rpm -qa | sort | diff /var/tmp/before -; rm /var/tmp/before",
         branch("580", "581-open"),
         branch("590", "590-open"),
         branch("590", "590-open", state="absent"),
-        "cat /etc/dnf/modules.d/*; rpm -qa '*nvidia*'",
+        f"cat /etc/dnf/modules.d/* {LOCK_LIST}; rpm -qa '*nvidia*'",
     )
     assert "kmod-nvidia-latest-dkms-590.44.01" in old
     assert "it belongs to a module stream that is not enabled" in hidden["msg"]
+    # dnf ended well, and no package differs.
+    assert upgraded.splitlines()[-1] == "ended 0", upgraded
     # 580.95.05 is newer, and has no Fabric Manager.
     expected = [
         "enable module stream nvidia-driver:580-open",
         "install kmod-nvidia-open-dkms 3:580.82.07-1.el9",
         "install nvidia-driver-cuda 3:580.82.07-1.el9",
         "install nvidia-fabricmanager 580.82.07-1",
+        "install libnvidia-ml 3:580.82.07-1.el9",
         "install nvidia-driver-cuda-libs 3:580.82.07-1.el9",
         "remove kmod-nvidia-latest-dkms 3:590.44.01-1.el9",
         "lock nvidia-driver-cuda-3:580.82.07-1.el9.*",
         "lock nvidia-fabricmanager-0:580.82.07-1.*",
         "lock kmod-nvidia-open-dkms-3:580.82.07-1.el9.*",
+        "lock libnvidia-ml-3:580.82.07-1.el9.*",
+        "lock nvidia-driver-cuda-libs-3:580.82.07-1.el9.*",
     ]
     assert planned["actions"] == expected, planned
     assert "+module stream nvidia-driver:580-open" not in planned["diff"]["before"] and before == after
@@ -332,7 +349,11 @@ def test_a_branch_has_one_version_within_its_module_stream(node: Node) -> None:
     assert second["actions"][0] == "enable module stream nvidia-driver:590-open instead of nvidia-driver:580-open"
     assert second["packages"]["nvidia-driver-cuda"] == "3:590.44.01-1.el9", second
     assert second["packages"]["nvidia-fabricmanager"] == "590.44.01-1"
-    assert gone["changed"] and "state=enabled" not in left and "nvidia-driver-cuda" not in left, left
+    assert "upgrade libnvidia-ml from 3:580.82.07-1.el9 to 3:590.44.01-1.el9" in second["actions"], second
+    assert "lock libnvidia-ml-3:590.44.01-1.el9.*" in second["actions"]
+    assert gone["changed"] and "state=enabled" not in left, left
+    # Nor a lock: what came along is gone, too.
+    assert not any(name in left for name in DRIVER), left
 
 
 def test_what_stands_in_the_way_is_named(node: Node) -> None:

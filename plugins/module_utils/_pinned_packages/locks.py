@@ -100,6 +100,24 @@ def line_for(package: Package) -> str:
     return f"{package.name}-{package.evr.epoch}:{package.evr.version}-{package.evr.release}.*"
 
 
+def companions(pinned: Sequence[Package], patterns: Sequence[str], installed: Sequence[Package]) -> tuple[Package, ...]:
+    """The installed packages of these names that have epoch and version of a pinned one, by name.
+
+    What belongs together is often built together, and needs each other in exactly one version.
+    """
+    versions = {(package.evr.epoch, package.evr.version) for package in pinned}
+    names = {package.name for package in pinned}
+    found = [
+        one
+        for one in installed
+        if one.name not in names
+        and not one.is_side_by_side
+        and (one.evr.epoch, one.evr.version) in versions
+        and any(fnmatchcase(one.name, pattern) for pattern in patterns)
+    ]
+    return tuple(sorted(found, key=lambda one: (one.name, one.evr)))
+
+
 def against(lines: Sequence[str], package: Package) -> tuple[str, ...]:
     """The lines that name the package and do not allow this version of it, or that hide it."""
     found = []

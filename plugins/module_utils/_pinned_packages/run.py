@@ -10,6 +10,7 @@ import platform
 import re
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -50,7 +51,9 @@ FIX_PLUGIN_OFF = "set enabled = 1 there"
 FIX_LOCKED = "take that lock away (`dnf versionlock delete {}`), or pin the version that it allows"
 FIX_EXCLUDED = "take the pattern out there, or get the package from another repository"
 FIX_FILTERED = "list its stream in module_streams (`dnf module list` shows them)"
-FIX_DEPENDENT = "remove it yourself, or list it in absent"
+FIX_DEPENDENT = "remove those packages first (`dnf remove`), then run again"
+
+WAITING = "install {}, once a repository offers it"
 
 MSG_AS_BEFORE = "Everything is as it was before."
 MSG_HALF = (
@@ -102,6 +105,8 @@ class Target:
     switches: tuple[streams.Switch, ...]
     skipped: tuple[str, ...]
     mending: repair.Repair
+    #: What no repository has yet; in check mode only.
+    waiting: tuple[Wish, ...] = ()
 
 
 def outcome(module: Mover, params: Mapping[str, Any], check_mode: bool) -> dict[str, Any]:
@@ -123,7 +128,8 @@ def outcome(module: Mover, params: Mapping[str, Any], check_mode: bool) -> dict[
     is_complete = not wishes.is_present or len(kept) == len(wishes.packages)
     if is_complete and not (removals or known or twice or node.remembered.begun):
         choices = tuple(Choice(wish, kept[wish.name], True) for wish in wishes.packages if wish.name in kept)
-        lines = _lock_lines(choices, node)
+        _refuse_locked(choices, wishes, node, node.installed)
+        lines = _lock_lines(choices, wishes, node.installed)
         skipped = tuple(name for name in node.remembered.skipped if wishes.is_present and name in wishes.streams)
         target = Target(choices, (), lines, (), skipped, repair.Repair())
         return _settle(module, wishes, node, target, check_mode)
@@ -165,18 +171,30 @@ def _removals(wishes: Wishes, installed: Sequence[Package]) -> tuple[Package, ..
     return tuple(one for one in installed if any(fnmatchcase(one.name, pattern) for pattern in patterns))
 
 
-def _lock_lines(choices: Sequence[Choice], node: Node) -> tuple[str, ...]:
-    """A line for each pinned package; raises RefusedError when somebody else's lock says something else."""
+def _pinned(choices: Sequence[Choice]) -> tuple[Package, ...]:
+    return tuple(one.package for one in choices if one.wish.version and not one.package.is_side_by_side)
+
+
+def _lock_lines(choices: Sequence[Choice], wishes: Wishes, installed: Sequence[Package]) -> tuple[str, ...]:
+    """A line for each pinned package, and for each of the installed ones that goes with them."""
+    pinned = _pinned(choices)
+    companions = locks.companions(pinned, wishes.locked_with, installed)
+    return tuple(dict.fromkeys(locks.line_for(package) for package in (*pinned, *companions)))
+
+
+def _refuse_locked(choices: Sequence[Choice], wishes: Wishes, node: Node, installed: Sequence[Package]) -> None:
+    """Raises RefusedError when somebody else's lock says something else of a package or of what goes with it."""
+    companions = locks.companions(_pinned(choices), wishes.locked_with, installed)
+    packages = [(one.wish.variable, one.package) for one in choices]
+    packages += [(f"locked_with[{package.name}]", package) for package in companions]
     problems = []
-    for one in choices:
-        for line in locks.against(node.lock_list.foreign_lines, one.package):
-            rule = ERR_LOCKED.format(one.wish.name, node.lock_path, line)
+    for variable, package in packages:
+        for line in locks.against(node.lock_list.foreign_lines, package):
+            rule = ERR_LOCKED.format(package.name, node.lock_path, line)
             fix = FIX_LOCKED.format(line.lstrip("!"))
-            problems.append(Problem(one.wish.variable, shown(str(one.package.evr)), rule, fix))
+            problems.append(Problem(variable, shown(str(package.evr)), rule, fix))
     if problems:
         raise RefusedError(problems)
-    pinned = (one.package for one in choices if one.wish.version and not one.package.is_side_by_side)
-    return tuple(locks.line_for(package) for package in pinned)
 
 
 # --- choosing -------------------------------------------------------------------------------------------------------
@@ -189,19 +207,30 @@ def _work(module: Mover, params: Mapping[str, Any], wishes: Wishes, node: Node, 
     with system.box(node.lock_path) as box:
         switches, skipped = _switches(dnf, box, wishes, node)
         whole = [one for one in node.native if one not in mending.erase]
-        choices = _choices(dnf, box, wishes, whole)
-        lines = _lock_lines(choices, node)
+        choices, without, problems = _choices(dnf, box, wishes, whole)
+        if problems and not (check_mode and choice.can_wait(problems)):
+            raise RefusedError(problems)
+        _refuse_locked(choices, wishes, node, ())
+        # What goes with the pinned packages may have to move with them: its locks come after dnf's plan.
+        lines = _lock_lines(choices, wishes, ())
         removals = tuple(one for one in _removals(wishes, node.installed) if one not in mending.erase)
-        target = Target(choices, removals, lines, switches, skipped, mending)
+        waiting = choice.waiting(without, problems)
+        target = Target(choices, removals, lines, switches, skipped, mending, waiting)
         box.write_locks(locks.render(node.lock_list, wishes.group, lines))
         if mending.erase and not check_mode:
             system.erase(mending.erase)
-        # What is broken is still there in check mode, and would spoil the plan.
-        steps = _expected(target, node) if mending.erase and check_mode else _plan(dnf, box, target, wishes)
+        # What is broken is still there in check mode, and would spoil the plan, as would what is not there yet.
+        is_guess = check_mode and bool(mending.erase or problems)
+        steps = _expected(target, node) if is_guess else _planned(dnf, box, target, wishes, node)
+    after = transaction.after([one for one in node.installed if one not in mending.erase], steps)
+    if check_mode or not mending.erase:
+        # Otherwise something was changed already, and the next run says it.
+        _refuse_locked(choices, wishes, node, after)
+    target = replace(target, lock_lines=_lock_lines(choices, wishes, after))
     if check_mode:
-        return _result(wishes, node, target, steps)
+        return {**_result(wishes, node, target, steps), "warnings": [problem.sentence() for problem in problems]}
     before = replace(node, installed=system.installed()) if mending.erase else node
-    warnings = _change(module, dnf, wishes, before, target, steps)
+    target, warnings = _change(module, dnf, wishes, before, target, steps)
     return {**_result(wishes, node, target, steps), "warnings": warnings}
 
 
@@ -245,23 +274,26 @@ def _switches(
     return switches, skipped
 
 
-def _choices(dnf: system.Dnf, box: system.Box, wishes: Wishes, installed: Sequence[Package]) -> tuple[Choice, ...]:
+def _choices(
+    dnf: system.Dnf, box: system.Box, wishes: Wishes, installed: Sequence[Package]
+) -> tuple[tuple[Choice, ...], tuple[Wish, ...], tuple[Problem, ...]]:
+    """A version for each wish; the wishes for which there is none; and why."""
     if not wishes.is_present or not wishes.packages:
-        return ()
+        return (), (), ()
     arch = platform.machine()
     offered = dnf.offered(wishes.names, (), box.prefix)
     choices, without = choice.choose(wishes.packages, installed, offered, arch)
     if not without:
-        return choices
+        return choices, (), ()
     # What is said next must be true now, and not only of dnf's cache.
     offered = dnf.offered(wishes.names, ("--refresh",), box.prefix)
     choices, without = choice.choose(wishes.packages, installed, offered, arch)
     if not without:
-        return choices
+        return choices, (), ()
     everything = ("--disableexcludes=all", "--setopt=*.module_hotfixes=1")
     existing = dnf.offered(wishes.names, everything, box.prefix)
     hidden = _hidden(without, offered, existing)
-    raise RefusedError(choice.problems(without, installed, existing, arch, dnf.repositories(), hidden))
+    return choices, without, choice.problems(without, installed, existing, arch, dnf.repositories(), hidden)
 
 
 def _hidden(
@@ -341,6 +373,21 @@ def _plan(dnf: system.Dnf, box: system.Box, target: Target, wishes: Wishes) -> t
     return steps
 
 
+def _planned(dnf: system.Dnf, box: system.Box, target: Target, wishes: Wishes, node: Node) -> tuple[Step, ...]:
+    """The same; a lock of others that keeps what goes with the pinned packages from coming along is named."""
+    try:
+        return _plan(dnf, box, target, wishes)
+    except SystemFailure:
+        # Then something was changed already, and this is no refusal.
+        if not target.mending.erase and wishes.locked_with and node.lock_list.foreign_lines:
+            box.write_locks(locks.render(locks.LockList("", ()), wishes.group, target.lock_lines))
+            steps: tuple[Step, ...] = ()
+            with suppress(SystemFailure, RefusedError):
+                steps = _plan(dnf, box, target, wishes)
+            _refuse_locked(target.choices, wishes, node, transaction.after(node.installed, steps))
+        raise
+
+
 def _so_far(target: Target) -> str:
     """What was changed before dnf was asked for its plan."""
     erased = ", ".join(package.file_name for package in target.mending.erase)
@@ -378,14 +425,16 @@ def _write_locks(module: Mover, wishes: Wishes, node: Node, target: Target) -> N
 
 def _change(
     module: Mover, dnf: system.Dnf, wishes: Wishes, node: Node, target: Target, steps: Sequence[Step]
-) -> list[str]:
-    """Write down what begins, and do it; what fails before a package has changed is taken back."""
+) -> tuple[Target, list[str]]:
+    """Write down what begins, and do it; what fails before a package has changed is taken back.
+
+    Returns the target with the locks as they have become, and warnings.
+    """
     coming = tuple(step.package for step in steps if step.kind != transaction.REMOVE)
     going = tuple(step.package for step in steps if step.kind == transaction.REMOVE)
     names = {package.name for package in (*coming, *going)}
     before = tuple(package for package in node.installed if package.name in names)
     begun = memory.Begun(time.strftime("%Y-%m-%d %H:%M:%S"), before, coming, going)
-    done = memory.Memory(target.lock_lines, target.skipped)
     if steps:
         # Both generations of our lines: when this run is interrupted, the next one must know either.
         known = tuple(dict.fromkeys((*node.lock_list.ours, *target.lock_lines)))
@@ -399,13 +448,18 @@ def _change(
             ended = dnf.shell(_script(target), ["-y", *_arguments(target)], dnf.timeout_seconds)
             said = f"{ended.out}\n{ended.err}"
             suspects = before if ended.code < 0 else ()
-            missing = _missing(target, system.installed())
+            now = system.installed()
+            missing = _missing(target, now)
             if ended.code or missing:
                 raise SystemFailure(_reason(ended, missing))
+            lines = _lock_lines(target.choices, wishes, now)
+            if lines != target.lock_lines:
+                target = replace(target, lock_lines=lines)
+                replace_file(module, node.lock_path, locks.render(node.lock_list, wishes.group, lines))
     except (SystemFailure, OSError) as error:
         raise SystemFailure(f"{error}. {_undo(module, wishes, node, suspects)}") from error
-    system.remember(module, wishes.group, done)
-    return list(transaction.scriptlet_warnings(said))
+    system.remember(module, wishes.group, memory.Memory(target.lock_lines, target.skipped))
+    return target, list(transaction.scriptlet_warnings(said))
 
 
 def _missing(target: Target, installed: Sequence[Package]) -> list[str]:
@@ -456,6 +510,7 @@ def _result(wishes: Wishes, node: Node, target: Target, steps: Sequence[Step]) -
     whole = [package for package in node.installed if package not in target.mending.erase]
     actions = [switch.sentence for switch in target.switches]
     actions += transaction.sentences(steps, whole)
+    actions += [WAITING.format(wish.name) for wish in target.waiting]
     was, will = node.lock_list.ours, target.lock_lines
     actions += [f"unlock {line}" for line in was if line not in will]
     actions += [f"lock {line}" for line in will if line not in was]
@@ -467,6 +522,9 @@ def _result(wishes: Wishes, node: Node, target: Target, steps: Sequence[Step]) -
         if step.kind == transaction.REMOVE:
             after.pop(step.package.name, None)
     after.update({step.package.name: str(step.package.evr) for step in steps if step.kind != transaction.REMOVE})
+    after.update(
+        {wish.name: f"{wish.version or 'any version'}, once a repository offers it" for wish in target.waiting}
+    )
     enabled = streams.enabled(node.stream_files)
     names = {*wishes.names, *(step.package.name for step in steps)}
     now = [f"{module}:{stream}" for module, stream in sorted(enabled.items())]

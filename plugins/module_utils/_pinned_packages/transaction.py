@@ -100,6 +100,15 @@ def _package(name: str, arch: str, evr: str) -> Package:
     return Package(name, Evr(epoch or "0", version, release), arch)
 
 
+def after(installed: Sequence[Package], steps: Sequence[Step]) -> tuple[Package, ...]:
+    """What is going to be installed when dnf has done that."""
+    coming = tuple(step.package for step in steps if step.kind != REMOVE)
+    going = {step.package.nevra for step in steps if step.kind == REMOVE}
+    replaced = {(package.name, package.arch) for package in coming if not package.is_side_by_side}
+    stays = (one for one in installed if one.nevra not in going and (one.name, one.arch) not in replaced)
+    return (*stays, *coming)
+
+
 def sentences(steps: Sequence[Step], installed: Sequence[Package]) -> tuple[str, ...]:
     """What dnf is going to do, with the versions before and after."""
     before = {(package.name, package.arch): package.evr for package in installed}

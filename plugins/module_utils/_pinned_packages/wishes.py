@@ -54,6 +54,8 @@ class Wishes:
     packages: tuple[Wish, ...]
     absent: tuple[str, ...]
     streams: tuple[str, ...]
+    #: Patterns of names that are locked too when they have the epoch and version of a pinned package.
+    locked_with: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -70,16 +72,17 @@ def read(params: Mapping[str, Any]) -> tuple[Wishes, tuple[Problem, ...]]:
         packages=packages,
         absent=tuple(params["absent"]),
         streams=tuple(params["module_streams"]),
+        locked_with=tuple(params["locked_with"]),
     )
     problems = []
     if not _GROUP.match(wishes.group):
         problems.append(Problem("group", shown(wishes.group), ERR_GROUP, "call it like the role, for example nccl"))
     problems += _package_problems(wishes)
-    for pattern in wishes.absent:
-        if not _PATTERN.match(pattern):
-            problems.append(
-                Problem("absent", shown(pattern), ERR_PATTERN, "write it as rpm -q shows it, without version")
-            )
+    for name, patterns in (("absent", wishes.absent), ("locked_with", wishes.locked_with)):
+        for pattern in patterns:
+            if not _PATTERN.match(pattern):
+                fix = "write it as rpm -q shows it, without version"
+                problems.append(Problem(name, shown(pattern), ERR_PATTERN, fix))
     problems += _stream_problems(wishes.streams)
     for name, (least, most) in (("timeout_seconds", TIMEOUT_SECONDS), ("wait_seconds", WAIT_SECONDS)):
         if not least <= params[name] <= most:

@@ -100,3 +100,14 @@ def test_a_package_that_nobody_has() -> None:
     assert said([wish], CUDA)[0].startswith(
         "packages[libncll]: no repository of the node offers the package libncll; the node uses nvidia. Fix: "
     )
+
+
+def test_only_packages_that_nobody_has_can_wait() -> None:
+    def found(wishes: list[Wish]) -> tuple[bool, list[str]]:
+        _choices, without = choice.choose(wishes, [], CUDA, "x86_64")
+        problems = choice.problems(without, [], CUDA, "x86_64", ["nvidia"], {})
+        return choice.can_wait(problems), [wish.name for wish in choice.waiting(without, problems)]
+
+    assert found(BRANCH) == (True, ["nvidia-fabricmanager"])
+    assert found([Wish("nvidia-driver-cuda", "590"), BRANCH[1]]) == (False, ["nvidia-fabricmanager"])
+    assert found(BRANCH[:1]) == (False, [])

@@ -37,6 +37,23 @@ def test_a_group_leaves_the_block_of_another_one_alone() -> None:
     assert found.ours == () and found.others == BLOCK and found.foreign_lines == ("libnccl-0:2.28.9-1+cuda13.0.*",)
 
 
+def test_what_goes_with_a_pinned_package_has_its_epoch_and_version() -> None:
+    def driver(name: str, epoch: str = "3", version: str = "580.82.07", release: str = "1.el9") -> Package:
+        return Package(name, Evr(epoch, version, release), "x86_64")
+
+    pinned = [driver("nvidia-driver-cuda")]
+    goes = [driver("libnvidia-cfg", release="2.el9"), driver("nvidia-driver-cuda-libs")]
+    installed = [
+        *(*pinned, *reversed(goes)),
+        driver("libnvidia-ml", epoch="0"),
+        driver("libnvidia-ml", version="580.95.05"),
+        driver("other"),
+        driver("kernel-devel"),
+    ]
+    assert locks.companions(pinned, ["nvidia-*", "libnvidia-*", "kernel-*"], installed) == tuple(goes)
+    assert locks.companions(pinned, [], installed) == locks.companions([], ["*"], installed) == ()
+
+
 def test_two_groups_do_not_change_places() -> None:
     both = FOREIGN + BLOCK + BLOCK.replace("nccl", "cuda")
     for group in ("nccl", "cuda"):

@@ -93,6 +93,15 @@ def test_sentences_have_both_versions() -> None:
     )
 
 
+def test_what_is_installed_afterwards() -> None:
+    old, new, kernel = package("libnccl", "1", "1"), package("libnccl", "2", "1"), package("kernel", "6", "1")
+    goes = Package("gone", Evr("0", "1", "1"), "x86_64", has_scriptlet=True)
+    next_kernel = package("kernel", "7", "1")
+    steps = (Step("upgrade", new), Step("install", next_kernel), Step("remove", package("gone", "1", "1")))
+    assert transaction.after([old, goes, kernel], steps) == (kernel, new, next_kernel)
+    assert transaction.after([old, goes], ()) == (old, goes)
+
+
 def test_the_script_is_one_transaction() -> None:
     assert transaction.script(["a"], ["b"], ["c", "d"]) == "remove a\nreinstall b\ninstall c\ninstall d\n"
 

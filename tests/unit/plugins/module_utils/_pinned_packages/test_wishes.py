@@ -14,7 +14,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_pack
 
 def options(*packages: dict[str, Any], **more: Any) -> dict[str, Any]:
     listed = [{"name": "libnccl", "version": "", "family": None, "variable": "", **one} for one in packages]
-    given = {"group": "nccl", "state": "present", "absent": [], "module_streams": []}
+    given = {"group": "nccl", "state": "present", "absent": [], "locked_with": [], "module_streams": []}
     return {**given, "packages": listed, "timeout_seconds": 3600, "wait_seconds": 300, **more}
 
 
@@ -56,6 +56,7 @@ def test_everything_wrong_is_said_at_once() -> None:
         {"name": "kmod-nvidia-open-dkms"},
         group="NCCL",
         absent=["kmod-*", "a b"],
+        locked_with=["libnvidia-*", "-x", ""],
         module_streams=["nvidia-driver", "x:1", "x:2"],
         timeout_seconds=5,
         wait_seconds=-1,
@@ -66,6 +67,8 @@ def test_everything_wrong_is_said_at_once() -> None:
         "packages[twice]: the package is listed twice",
         "packages[kmod-nvidia-open-dkms]: the package is wanted, and kmod-* in absent takes it away",
         "absent = 'a b': ",
+        "locked_with = '-x': that is neither a name of a package nor a pattern",
+        "locked_with = '': that is neither a name of a package nor a pattern",
         "module_streams = 'nvidia-driver': ",
         "module_streams = 'x': only one stream",
         "timeout_seconds = 5: allowed are 60 to 86400 s",
