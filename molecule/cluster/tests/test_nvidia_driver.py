@@ -131,6 +131,7 @@ def test_a_driver_from_a_silent_failure_to_its_removal(node: Node) -> None:
     node.run(REBOOTS)
     a_second_run_changes_nothing_and_reboots_under_nobody(node)
     with_consent_it_reboots_and_verifies(node)
+    a_job_keeps_the_driver_that_it_runs_with(node)
     one_variable_changes_the_branch(node)
     a_removal_leaves_nothing(node)
 
@@ -197,6 +198,16 @@ def with_consent_it_reboots_and_verifies(node: Node) -> None:
     assert node.run("cat /sys/module/nvidia/version") == f"{NEW}\n"
     verified = r"Refuse a driver that does not run as it should\] \**\s+ok: "
     assert re.search(verified, ended.text), ended.text
+
+
+def a_job_keeps_the_driver_that_it_runs_with(node: Node) -> None:
+    """Other libraries than the loaded module's would end its next use of a GPU."""
+    node.run(JOB)
+    ended = node.apply(f"nvidia_driver_version={OLD}")
+    in_use = f"{node.name}: the driver {NEW} is in use: pid "
+    assert ended.code == 2 and node.changes(ended) == 0 and in_use in one_line(ended), ended.text
+    assert node.versions == packages(NEW, "nvidia-fabricmanager")
+    node.run("systemctl stop lab-gpu-job; rm /dev/nvidia0")
 
 
 def one_variable_changes_the_branch(node: Node) -> None:

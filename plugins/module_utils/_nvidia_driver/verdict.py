@@ -114,7 +114,10 @@ def _gpu_problems(facts: Mapping[str, Any]) -> list[str]:
     for gpu in gpus:
         xids = [str(xid) for xid in gpu["xids"] if xid in HARDWARE_XIDS]
         if xids:
-            found.append(f"GPU {gpu['index']} ({gpu['uuid']}, {gpu['pci_address']}) reported Xid {', '.join(xids)}")
+            found.append(
+                f"GPU {gpu['index']} ({gpu['uuid']}, {gpu['pci_address']}) reported Xid {', '.join(xids)} since boot; "
+                "look at it (nvidia-smi -q), then reboot the host or take it out"
+            )
     return found
 
 

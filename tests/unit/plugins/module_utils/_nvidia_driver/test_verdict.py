@@ -96,7 +96,8 @@ def broken(**parts: Any) -> dict[str, Any]:
         ),
         (
             {"gpus": [{**gpu, "xids": [31, 79] if gpu["index"] == 1 else [13]} for gpu in machine()["gpus"]]},
-            "GPU 1 (GPU-1, 0000:43:00.0) reported Xid 79",
+            "GPU 1 (GPU-1, 0000:43:00.0) reported Xid 79 since boot; look at it (nvidia-smi -q), then reboot the host "
+            "or take it out",
         ),
         (
             {"persistence_active": False},
