@@ -55,11 +55,11 @@ _BUILD = re.compile(r"^cu(\d+)(\d)$")
 
 
 def with_defaults(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """``VARIABLES`` of one host, as the roles will see them: NCCL follows the default toolkit unless it is pinned."""
+    """``VARIABLES`` of one host, as the roles will see them: NCCL follows the default toolkit's major version."""
     values = {name: given.get(name, defaults.get(name)) for name in VARIABLES}
     default = _toolkits(values)[0].default
     if default is not None and not _text(given.get(NCCL_CUDA)):
-        values[NCCL_CUDA] = default.release
+        values[NCCL_CUDA] = default.release.split(".")[0]
     return values
 
 
@@ -155,8 +155,10 @@ def _nccl_problems(values: Mapping[str, Any]) -> list[Problem]:
     """A build of NCCL that does not exist."""
     version, release = _text(values.get(NCCL)), cuda.release_of(_text(values.get(NCCL_CUDA)))
     for row in truth.NCCL:
-        if row.version == version and row.whole and release not in row.builds.split():
-            rule = ERR_NCCL_BUILD % (version, release, ", ".join(row.builds.split()))
+        builds = row.builds.split()
+        fitting = builds if "." in release else [build.split(".")[0] for build in builds]
+        if row.version == version and row.whole and release not in fitting:
+            rule = ERR_NCCL_BUILD % (version, release, ", ".join(builds))
             fix = f"choose one of these that the driver supports, or another {NCCL}"
             return [Problem(NCCL_CUDA, shown(release), rule, fix)]
     return []

@@ -23,7 +23,8 @@ HEADER = """\
 # NAME=VALUE, no blanks around the sign. The environment of a job wins over it, and so does the user's own file.
 """
 VERSION = re.compile(r"[1-9]\d?\.\d{1,2}\.\d{1,3}")
-CUDA = re.compile(r"[1-9]\d?\.\d{1,2}(\.\d{1,3})?")
+#: A major version, or one release of it.
+CUDA = re.compile(r"[1-9]\d?(\.\d{1,2}(\.\d{1,3})?)?")
 NAME = re.compile(r"NCCL_[A-Z0-9_]+")
 #: A name of the kernel, at least two characters because NCCL ignores one; none that has a meaning in NCCL's list.
 INTERFACE = re.compile(r"[^\s/,:=^]{2,15}")
@@ -77,7 +78,7 @@ ERR_LONG = f"NCCL cuts names and values after {LONGEST} bytes"
 ERR_RANGE = "it must be a whole number from 1 to %s"
 ERR_PRODUCT = f"{THREADS} x {SOCKETS} = %s, and NCCL allows up to {MOST_SOCKETS}"
 ERR_VERSION = "no version of NCCL"
-ERR_CUDA = "no release of CUDA"
+ERR_CUDA = "no version of CUDA"
 ERR_INTERFACE = "no name of an interface; NCCL wants two characters at least, and signs such as = are set here"
 ERR_HCA = "no name of an RDMA device"
 ERR_BOTH = "RDMA devices are listed, and nccl_ib_disabled turns all of them off"
@@ -138,19 +139,24 @@ def plan(wishes: Mapping[str, Any]) -> tuple[Plan, list[Problem]]:
 
 
 def packages_of(version: Any, cuda: Any) -> tuple[list[dict[str, str]], list[Problem]]:
-    """The packages in the build for one CUDA. An empty version is none."""
+    """The packages in the build for one CUDA. An empty version is none.
+
+    A release of NCCL is built for one or two releases of each major version of CUDA, and what is built for one of
+    them runs with all drivers of that major version. So ``13`` takes the newest build, and ``13.0`` that one alone.
+    """
     problems = []
     if version != "" and (not isinstance(version, str) or not VERSION.fullmatch(version)):
         fix = 'write one such as "2.28.9", or "" for none'
         problems.append(Problem("nccl_version", shown(version), ERR_VERSION, fix))
     if not isinstance(cuda, str) or not CUDA.fullmatch(cuda):
-        problems.append(Problem("nccl_cuda", shown(cuda), ERR_CUDA, 'write one such as "13.0", in quotes'))
+        problems.append(Problem("nccl_cuda", shown(cuda), ERR_CUDA, 'write one such as "13" or "13.0", in quotes'))
     if problems:
         return [], problems
     # Named 2.28.9-1+cuda13.0: github.com/NVIDIA/nccl pkg/redhat/nccl.spec.in.
-    pin = f"{version}-*+cuda{'.'.join(cuda.split('.')[:2])}" if version else ""
+    build = ".".join(cuda.split(".")[:2]) if "." in cuda else f"{cuda}.*"
+    pin = f"{version}-*+cuda{build}" if version else ""
     return [
-        {"name": name, "version": pin, "family": "nccl", "variable": "nccl_version"}
+        {"name": name, "version": pin, "family": "nccl", "variable": "nccl_version with nccl_cuda"}
         for name in ("libnccl", "libnccl-devel")
     ], []
 

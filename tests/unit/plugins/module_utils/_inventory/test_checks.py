@@ -33,7 +33,7 @@ SPECS: dict[str, dict[str, Any]] = {
     "kernel": {"kernel_version": {"type": "str"}},
     "nccl": {
         "nccl_version": {"type": "str", "default": "2.28.9"},
-        "nccl_cuda": {"type": "raw", "default": "13.0"},
+        "nccl_cuda": {"type": "raw", "default": "13"},
     },
     "nvidia_driver": {"nvidia_driver_version": {"type": "str", "default": "580"}},
     "preflight": {"preflight_min_free_gib": {"type": "int"}},

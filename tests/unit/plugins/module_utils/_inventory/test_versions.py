@@ -26,7 +26,7 @@ DEFAULTS = {
     "cuda_toolkit_versions": ["13.0"],
     "cuda_toolkit_default": "",
     "nccl_version": "2.28.9",
-    "nccl_cuda": "13.0",
+    "nccl_cuda": "13",
 }
 
 
@@ -285,18 +285,22 @@ def test_nccl_follows_the_default_toolkit_unless_it_is_pinned() -> None:
     def nccl_cuda(**given: Any) -> Any:
         return versions.with_defaults(given, DEFAULTS)["nccl_cuda"]
 
-    assert nccl_cuda() == "13.0"
-    assert nccl_cuda(cuda_toolkit_versions=["12.8", "13.0"]) == "12.8"
-    assert nccl_cuda(cuda_toolkit_versions=["12.8", "13.0"], cuda_toolkit_default="13.0") == "13.0"
+    assert nccl_cuda() == "13"
+    assert nccl_cuda(cuda_toolkit_versions=["12.8", "13.0"]) == "12"
+    assert nccl_cuda(cuda_toolkit_versions=["12.8", "13.0"], cuda_toolkit_default="13.0") == "13"
     assert nccl_cuda(cuda_toolkit_versions=["12.8"], nccl_cuda="12.9") == "12.9"
-    assert nccl_cuda(cuda_toolkit_versions=["12.8.1"]) == "12.8"
-    assert nccl_cuda(cuda_toolkit_versions=[]) == "13.0"
+    assert nccl_cuda(cuda_toolkit_versions=["12.8.1"]) == "12"
+    assert nccl_cuda(cuda_toolkit_versions=[]) == "13"
 
 
 def test_a_build_of_nccl_that_does_not_exist() -> None:
     assert sentences(nccl_version="2.30.7", nccl_cuda="13.3") == []
     assert sentences(nccl_version="2.30.7", nccl_cuda="12.9.1") == []
-    assert sentences(nccl_version="2.30.7") == [
+    assert sentences(nccl_version="2.30.7", cuda_toolkit_versions=["13.0"]) == []
+    assert sentences(nccl_version="2.30.7", nccl_cuda="11") == [
+        "nccl_cuda = '11': NCCL 2.30.7 has no build for CUDA 11; it has 12.9, 13.3"
+    ]
+    assert sentences(nccl_version="2.30.7", nccl_cuda="13.0") == [
         "nccl_cuda = '13.0': NCCL 2.30.7 has no build for CUDA 13.0; it has 12.9, 13.3"
     ]
     # Of 2.28.9 no whole list is known.

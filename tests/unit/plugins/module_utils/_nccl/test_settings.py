@@ -27,10 +27,12 @@ def as_nccl_reads(text: str) -> dict[str, str]:
 
 
 def test_the_build_for_one_cuda() -> None:
-    pin = {"version": "2.28.9-*+cuda13.0", "family": "nccl", "variable": "nccl_version"}
+    pin = {"version": "2.28.9-*+cuda13.0", "family": "nccl", "variable": "nccl_version with nccl_cuda"}
     packages = [{"name": "libnccl", **pin}, {"name": "libnccl-devel", **pin}]
     assert nccl_plan(WISHES)["packages"] == packages
     assert nccl_plan({**WISHES, "cuda": "13.0.2"})["packages"] == packages
+    # 2.28.9 has a build for 12.9 and none for 12.8.
+    assert [one["version"] for one in nccl_plan({**WISHES, "cuda": "12"})["packages"]] == ["2.28.9-*+cuda12.*"] * 2
     assert [one["version"] for one in nccl_plan({**WISHES, "version": ""})["packages"]] == ["", ""]
 
 
@@ -67,7 +69,7 @@ def test_nothing_is_chosen_for_nccl_unless_asked() -> None:
     [
         ({"version": "2.28"}, "nccl_version = '2.28': no version of NCCL."),
         ({"version": 2.28}, "nccl_version = 2.28: no version of NCCL."),
-        ({"cuda": 13.0}, "nccl_cuda = 13.0: no release of CUDA."),
+        ({"cuda": 13.0}, "nccl_cuda = 13.0: no version of CUDA."),
         ({"debug": "DEBUG"}, "nccl_debug = 'DEBUG': no level."),
         ({"socket_interfaces": "fab0"}, "nccl_socket_interfaces = 'fab0': a list is expected."),
         ({"socket_interfaces": ["=fab0"]}, "nccl_socket_interfaces[0] = '=fab0': no name of an interface"),
