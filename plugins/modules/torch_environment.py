@@ -149,7 +149,9 @@ lock:
   type: str
   sample: "torch==2.13.0+cpu --hash=sha256:..."
 key:
-  description: The same on all nodes that resolve the same packages. They differ in processor, interpreter or source.
+  description: >-
+    The same on all nodes that resolve the same packages and keep them in the same lock file. Nodes with another one
+    differ in what they want, or in processor, interpreter, source or lock file.
   returned: success
   type: str
   sample: 5c0b7a0d3e1f

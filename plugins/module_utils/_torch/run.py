@@ -153,8 +153,8 @@ def check_source(source: Source) -> None:
 
 
 def key_of(params: Mapping[str, Any]) -> str:
-    """The same on nodes that resolve the same packages."""
-    names = ("requirements", "python", "find_links", "index_url")
+    """The same on nodes that resolve the same packages and keep them in the same lock file."""
+    names = ("requirements", "python", "find_links", "index_url", "lock_name")
     return short_digest([platform.machine(), *(params[name] for name in names)])
 
 

@@ -78,6 +78,15 @@ def test_a_tampered_file_is_named() -> None:
     )
 
 
+def test_another_kind_of_node_is_thought_of_before_the_lock_is_removed() -> None:
+    _cause, fix = pip.tampered(MISMATCH).split("Fix: ")
+    assert fix == (
+        "when this node differs in processor or Python from the one that resolved the lock, give its kind a lock file "
+        "of its own; else find out first who changed the file, and when the new one is right, remove the lock file, "
+        "and the next run writes the new hashes"
+    )
+
+
 def test_a_tampered_file_of_an_index_is_named_without_its_promise() -> None:
     said = pip.tampered(MISMATCH.replace("py3-none-any.whl ", "py3-none-any.whl#sha256=0 "))
     assert "any.whl of torch==2.13.0+cpu" in said

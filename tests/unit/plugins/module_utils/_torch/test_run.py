@@ -138,8 +138,8 @@ def test_members_that_are_alike_have_the_same_key(node: Node) -> None:
     key = node.apply("", check_mode=True)["key"]
     assert node.apply(OTHER, check_mode=True, keep=3)["key"] == key
     others = [{"find_links": ""}, {"index_url": "https://i.example.com", "find_links": ""}]
-    others += [{"requirements": ["torch==2.12.0"]}]
-    assert len({node.apply("", check_mode=True, **change)["key"] for change in others} | {key}) == 4
+    others += [{"requirements": ["torch==2.12.0"]}, {"lock_name": "files/other-lock.txt"}]
+    assert len({node.apply("", check_mode=True, **change)["key"] for change in others} | {key}) == 5
 
 
 @pytest.mark.parametrize(
