@@ -17,7 +17,7 @@ description:
     and changes nothing. Usually below one second.
   - Reads files first. Of commands it calls C(dmesg), C(ethtool), C(grubby), C(journalctl), C(modinfo), C(nvidia-smi),
     C(ompi_info), C(rpm) and C(systemctl), each only when there is something to ask, and each with a deadline.
-    C(nvidia-smi) has 5 seconds, because it hangs on a broken GPU; RV(ignore:ansible_facts.gpu_node.smi_problem) says
+    C(nvidia-smi) has 30 seconds, because it hangs on a broken GPU; RV(ignore:ansible_facts.gpu_node.smi_problem) says
     so then.
   - Works as any user. Without root the default of the boot loader is taken for the newest installed kernel, and Xid
     errors are missing where the kernel's log is closed to users.

@@ -120,7 +120,7 @@ def diagnose(
     wrong = _wrong_data(ranks)
     sizes = _sizes(ranks, the_plan["world_size"])
     # A different driver or kernel explains no rank that died over gloo; a different torch does.
-    explained = bool(findings or wrong or any(one.id == matrix.TORCH_ID for one in skew))
+    explained = bool(findings or wrong or any(one.id == matrix.TORCH_ID and one.severity == ERROR for one in skew))
     findings += skew + wrong
     findings += _rank_trouble(ranks, the_plan, lost, explained)
     findings += _interface(the_plan, collect, sizes)
@@ -150,7 +150,7 @@ def diagnose(
         findings=findings,
         mesh=_grid(answered, probe),
         ranks=ranks,
-        notes=matrix.notes(nodes, selected, backend),
+        notes=matrix.notes(nodes, selected if facts else [], backend),
         stack=matrix.stack(nodes),
         gpu_verified=[node.name for node in nodes if verdict == "PASSED" and backend == "nccl" and node.has_gpu],
     )

@@ -80,7 +80,8 @@ def _counts(nodes: Sequence[Node]) -> list[Finding]:
 def _fabric_manager(node: Node) -> list[Finding]:
     """GPUs behind NVSwitches cannot be used before Fabric Manager has set these up: CUDA error 802."""
     loaded, version = node.text("driver", "loaded"), node.text("fabric_manager", "version")
-    if not node.facts["pci"]["nvswitches"] or not loaded:
+    # The NVSwitches of HGX B200 and later are not on the PCI bus; a Fabric Manager that runs there must fit too.
+    if not loaded or not (node.facts["pci"]["nvswitches"] or node.facts["fabric_manager"]["active"]):
         return []
     if not version:
         cause = f"{node.name} has NVSwitches, driver {loaded} and no Fabric Manager"
@@ -115,7 +116,7 @@ def _xids(node: Node) -> list[Finding]:
 
 def _no_driver(nodes: Sequence[Node]) -> list[Finding]:
     """GPUs that no node has a driver for; when some have one, the others differ from them."""
-    with_gpu = [node for node in nodes if node.has_gpu]
+    with_gpu = [node for node in nodes if node.has_gpu and node.wants_driver]
     if not with_gpu or any(node.text("driver", "loaded") or node.wishes.get(DRIVER) for node in with_gpu):
         return []
     cause = f"no NVIDIA driver is loaded on {listed([node.name for node in with_gpu])}"

@@ -22,6 +22,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
     INTERFACE,
     NCCL,
     NONE,
+    STATE,
     TOOLKIT,
     TOOLKITS,
     TORCH,
@@ -31,7 +32,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 
 TORCH_ID = "GC-VER-001"
 #: Variables of the inventory that are compared with what a node has, or say what to compare.
-WISHES = (DRIVER, NCCL, TORCH, TOOLKIT, TOOLKITS, COUNT, INTERFACE)
+WISHES = (DRIVER, STATE, NCCL, TORCH, TOOLKIT, TOOLKITS, COUNT, INTERFACE)
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ class Row:
     fix: str
     variable: str = ""
     pin: Callable[[Node], str] = lambda _node: ""
+    #: The part of a value that nodes must share. Where they differ in the rest alone, it is a warning.
+    family: Callable[[str], str] = lambda value: value
 
 
 MODES = (("MIG", "mig"), ("ECC", "ecc"))
@@ -56,6 +59,16 @@ MODES = (("MIG", "mig"), ("ECC", "ecc"))
 
 def _of_gpus(read: Callable[[Mapping[str, Any]], str]) -> Callable[[Node], str]:
     return lambda node: (read(node.facts) or NONE) if node.has_gpu else ""
+
+
+def _driver(node: Node) -> str:
+    """Not compared where the inventory wants none."""
+    return _of_gpus(lambda facts: str(facts["driver"]["loaded"]))(node) if node.wants_driver else ""
+
+
+def _nccl_of_torch(node: Node) -> str:
+    """A node without a GPU may have the CPU build of torch, which has none."""
+    return str(node.facts["nccl"]["torch"] or NONE) if node.has_gpu and node.facts["torch"]["version"] else ""
 
 
 def _wish(variable: str) -> Callable[[Node], str]:
@@ -69,11 +82,12 @@ def _toolkit(node: Node) -> str:
     return _wish(TOOLKIT)(node) or first
 
 
-def _modes(facts: Mapping[str, Any]) -> str:
-    """MIG and ECC of a node's GPUs, with every mode that occurs."""
+def _modes(node: Node) -> str:
+    """MIG and ECC of a node's GPUs, with every mode that occurs; empty where nvidia-smi shows none."""
     words = {None: "unknown", True: "on", False: "off"}
-    modes = [f"{name} {'/'.join(sorted({words[one[key]] for one in facts['gpus']}))}" for name, key in MODES]
-    return ", ".join(modes) if facts["gpus"] else "unknown"
+    gpus = node.facts.get("gpus", [])
+    modes = [f"{name} {'/'.join(sorted({words[one[key]] for one in gpus}))}" for name, key in MODES]
+    return ", ".join(modes) if gpus else ""
 
 
 FIX_TORCH = "run the site playbook with --tags torch_runtime on these nodes"
@@ -82,24 +96,33 @@ FIX_MTU = (
     "set the same mtu in static_network_interfaces of all hosts, and run the site playbook with --tags static_network"
 )
 ROWS = (
-    Row(TORCH_ID, ERROR, "torch", lambda node: node.torch, FIX_TORCH, TORCH, _wish(TORCH)),
+    Row(
+        TORCH_ID,
+        ERROR,
+        "torch",
+        lambda node: node.torch,
+        FIX_TORCH,
+        TORCH,
+        _wish(TORCH),
+        # Builds of one version understand each other, such as those for CUDA and for the CPU alone.
+        family=lambda value: value.split("+")[0],
+    ),
     Row(
         "GC-VER-002",
         ERROR,
         "the loaded NVIDIA driver",
-        _of_gpus(lambda facts: str(facts["driver"]["loaded"])),
-        f"set one {DRIVER} for the group, run the site playbook with --tags nvidia_driver on these nodes, and let it "
-        "reboot them (nvidia_driver_reboot_ok)",
+        _driver,
+        f"set one whole {DRIVER} for the group, such as 580.95.05 (a branch keeps what each node has), run the site "
+        "playbook with --tags nvidia_driver on these nodes, and let it reboot them (nvidia_driver_reboot_ok)",
         DRIVER,
         _wish(DRIVER),
+        family=lambda value: value.split(".")[0],
     ),
     Row(
         "GC-VER-004",
         ERROR,
         "the NCCL that torch loads",
-        lambda node: (
-            (str(node.facts["nccl"]["torch"]) or NONE) if node.facts and node.facts["torch"]["version"] else ""
-        ),
+        _nccl_of_torch,
         f"{FIX_TORCH}; it comes with the wheel of torch, and the system's libnccl does not replace it",
     ),
     Row(
@@ -153,7 +176,7 @@ ROWS = (
         "GC-VER-017",
         WARNING,
         "the mode of the GPUs",
-        _of_gpus(_modes),
+        _modes,
         "set the same modes everywhere: nvidia-smi -mig 0|1, nvidia-smi -e 0|1, then reset the GPUs or reboot",
     ),
     Row(
@@ -226,15 +249,16 @@ def _against_each_other(row: Row, found: Sequence[Node]) -> list[Finding]:
     if len(count) < 2:
         return []
     usual, times = count[0]
+    severity = row.severity if len({row.family(value) for value in compared.values()}) > 1 else WARNING
     if count[1][1] == times:
         camps = [
             f"{listed([name for name in compared if compared[name] == value])} has {value}" for value, _times in count
         ]
-        return [Finding(row.id, row.severity, (), f"{row.what} differs: {', '.join(camps)}", row.fix)]
+        return [Finding(row.id, severity, (), f"{row.what} differs: {', '.join(camps)}", row.fix)]
     odd = tuple(name for name, value in compared.items() if value != usual)
     has = listed([f"{name} has {compared[name]}" for name in odd])
     cause = f"{row.what} differs: {has}, {times} of {len(compared)} have {usual}"
-    return [Finding(row.id, row.severity, odd, cause, row.fix)]
+    return [Finding(row.id, severity, odd, cause, row.fix)]
 
 
 def stack(found: Sequence[Node]) -> dict[str, dict[str, str]]:
@@ -253,7 +277,7 @@ def notes(found: Sequence[Node], selected: Sequence[str], backend: str) -> list[
         lines.append(f"GPU stages not checked on {listed(without)} (no NVIDIA device)")
     if unused:
         lines.append(f"GPU stages not checked on {listed(unused)} (the backend {backend} leaves the GPUs alone)")
-    if unread and by_name:
+    if unread:
         lines.append(f"versions not compared on {listed(unread)} (the facts could not be read)")
     return lines + _nccl(list(by_name.values()))
 

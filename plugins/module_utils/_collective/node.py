@@ -15,6 +15,7 @@ NONE = "none"
 NAMED = 12
 
 DRIVER = "nvidia_driver_version"
+STATE = "nvidia_driver_state"
 NCCL = "nccl_version"
 TORCH = "torch_runtime_version"
 TOOLKIT = "cuda_toolkit_default"
@@ -43,6 +44,11 @@ class Node:
     def has_gpu(self) -> bool:
         """Whether there is an NVIDIA GPU, with or without a driver."""
         return bool(self.facts and (self.facts["pci"]["gpus"] or self.facts["gpus"]))
+
+    @property
+    def wants_driver(self) -> bool:
+        """Whether the inventory leaves the driver on this host."""
+        return str(self.wishes.get(STATE)) != "absent"
 
     @property
     def wanted_gpus(self) -> int:

@@ -26,8 +26,9 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_prefli
 )
 
 TORCH_PREFIX = "/opt/gpu-cluster/torch"
-#: Deadlines in seconds. nvidia-smi hangs on a broken GPU; without the persistence daemon it wakes each GPU up first.
-SMI_SECONDS = 5.0
+#: Deadlines in seconds. nvidia-smi hangs on a broken GPU; without the persistence daemon it wakes each GPU up first,
+#: which takes 1 to 3 s for each (docs.nvidia.com/deploy/driver-persistence, overview).
+SMI_SECONDS = 30.0
 COMMAND_SECONDS = 2.0
 IMPORT_SECONDS = 60.0
 #: UEFI specification 2.10, 3.3: the variable and its GUID. In efivarfs four bytes of attributes, then one of value.
@@ -182,7 +183,10 @@ def ask_gpus(node: Node, logged: Mapping[str, list[int]]) -> tuple[list[dict[str
     if not commands.find(node.root, "nvidia-smi"):
         return [], "", ERR_NO_SMI
     answer = node.ask("nvidia-smi", *smi.QUERY, seconds=SMI_SECONDS)
-    found, problems = smi.parse_rows(answer.out) if not answer.problem else ([], [answer.problem])
+    # It may print its rows and end badly all the same, for example with a damaged infoROM.
+    found, problems = smi.parse_rows(answer.out)
+    if answer.problem:
+        problems = [answer.problem]
     cuda = ""
     if not answer.problem:
         header = node.ask("nvidia-smi", *smi.HEADER, seconds=SMI_SECONDS)

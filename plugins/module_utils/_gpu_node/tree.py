@@ -76,7 +76,9 @@ def nvidia_devices(root: str = "/") -> list[pci.Device]:
     found = []
     for name in names(root, pci.DEVICES):
         folder = f"{pci.DEVICES}/{name}"
-        if pci.is_address(name) and pci.number(read(root, f"{folder}/vendor")) == pci.NVIDIA:
+        # A virtual function (SR-IOV) names the card that it belongs to, and is no GPU of its own.
+        is_virtual = exists(root, f"{folder}/physfn")
+        if pci.is_address(name) and not is_virtual and pci.number(read(root, f"{folder}/vendor")) == pci.NVIDIA:
             found.append(
                 pci.Device(
                     address=name,

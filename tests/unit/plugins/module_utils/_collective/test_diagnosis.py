@@ -255,6 +255,18 @@ def test_nodes_without_a_gpu_are_told_and_not_verified() -> None:
     assert found.as_dict()["stack"]["n1"]["torch"] == "2.13.0+cpu"
 
 
+def test_facts_that_nobody_could_read_are_told_and_fail_nobody() -> None:
+    run = Run()
+    run.facts = {host: {} for host in HOSTS}
+    found = run.diagnose()
+    assert found.verdict == "PASSED" and found.findings == []
+    assert found.notes == ["versions not compared on n1, n2, n3, n4 (the facts could not be read)"]
+    assert found.notes[0] in report.lines(found)
+    # Whoever hands over no facts at all did not ask for the comparison.
+    run.facts = {}
+    assert run.diagnose().notes == []
+
+
 def test_only_gpus_that_took_part_in_what_passed_are_verified() -> None:
     run = Run()
     run.facts = {host: bare_facts() for host in HOSTS}
@@ -310,6 +322,17 @@ def test_another_torch_explains_ranks_that_died() -> None:
     run.torch = {"n3": "2.8.0"}
     run.events["n2"] = []
     assert ids(run.diagnose()) == [("GC-VER-001", ("n3",)), ("GC-RUN-001", ())]
+
+
+def test_another_build_of_the_same_torch_explains_no_rank_that_died() -> None:
+    run = Run()
+    run.torch = {"n3": "2.13.0+cu130"}
+    run.events["n2"] = []
+    for host in ("n1", "n3", "n4"):
+        run.events[host] = [{"event": "store"}, {"event": "error", "text": "Timed out"}]
+    found = run.diagnose()
+    assert ids(found) == [("GC-VER-001", ("n3",)), ("GC-RUN-001", ("n2",))]
+    assert list(found.culprits) == ["n2"]
 
 
 def test_wrong_sums() -> None:

@@ -246,6 +246,23 @@ def test_a_gpu_that_fell_off_the_bus_is_told(node: Path) -> None:
     assert len(found["gpus"]) == 7 and found["smi_problem"] == core.ERR_HIDDEN % ("79", "0000:c3:00.0")
 
 
+def test_rows_before_a_bad_end_are_kept_and_the_end_is_told(node: Path) -> None:
+    warning = "WARNING: infoROM is corrupted at gpu 0000:1B:00.0"
+    script(node, "usr/bin/nvidia-smi", f"cat <<'end'\n{ROWS}end\necho '{warning}'; echo '{warning}' >&2; exit 14")
+    found = facts(node)
+    assert [one["index"] for one in found["gpus"]] == list(range(8)) and found["gpus"][1]["xids"] == [48]
+    assert found["smi_problem"] == f"nvidia-smi failed (14): {warning}"
+
+
+def test_a_virtual_function_is_no_gpu_of_its_own(node: Path) -> None:
+    bus = node / "sys/bus/pci/devices"
+    write(bus, {f"0000:1b:00.4/{name}": (bus / "0000:1b:00.0" / name).read_text() for name in ("class", "vendor")})
+    write(bus, {"0000:1b:00.4/device": "0x2330\n"})
+    assert len(facts(node)["pci"]["gpus"]) == 9, "a function of its own is one"
+    (bus / "0000:1b:00.4/physfn").symlink_to("../0000:1b:00.0")
+    assert [one["address"] for one in facts(node)["pci"]["gpus"]] == [f"0000:{bus}:00.0" for bus in ADDRESSES]
+
+
 def test_a_loaded_driver_without_its_tool(node: Path) -> None:
     (node / "usr/bin/nvidia-smi").unlink()
     assert facts(node)["smi_problem"] == core.ERR_NO_SMI
