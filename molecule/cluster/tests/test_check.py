@@ -136,8 +136,8 @@ def test_a_paused_node_is_named_and_the_others_are_shown(cluster: Cluster, tmp_p
     wait_for(lambda: cluster.running() == [], WORKER_IS_GONE_AFTER, "the end of the worker on n2")
 
 
-@pytest.mark.parametrize("moment", ["waiting", "running"])
-def test_a_killed_controller_leaves_nothing_and_the_next_run_works(cluster: Cluster, moment: str) -> None:
+def start_and_kill(cluster: Cluster, moment: str) -> None:
+    """A check whose controller is gone when the workers have come to this state."""
     process = subprocess.Popen(
         cluster.command("baremetal.gpu_cluster.check", *SHORT_DEADLINE, "-e", '{"cluster_check_iterations": 10000}'),
         cwd=PROJECT,
@@ -150,11 +150,17 @@ def test_a_killed_controller_leaves_nothing_and_the_next_run_works(cluster: Clus
     wait_for(lambda: cluster.lab("exec", "n3", "sh", "-c", look).strip() == "1", 60, f"state {moment} on n3")
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    assert cluster.running() != []
+
+
+def test_killed_controllers_leave_nothing_and_the_next_run_works(cluster: Cluster) -> None:
+    """One killed while its workers wait, and one while its ranks run, beside the workers that the first has left."""
+    for moment in ("waiting", "running"):
+        start_and_kill(cluster, moment)
+        assert cluster.running() != []
     wait_for(lambda: cluster.running() == [], WORKER_IS_GONE_AFTER, "the end of all workers")
     ended = cluster.check()
     assert ended.code == 0, ended.text
-    # It also removed the files of the run that was killed.
+    # It also removed the files of the runs that were killed.
     assert cluster.left_over() == []
 
 
