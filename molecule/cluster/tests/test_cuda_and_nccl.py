@@ -353,3 +353,13 @@ def test_torch_uses_the_nccl_of_its_own_wheel(site: Site) -> None:
         ("--enable-new-dtags", "LD_LIBRARY_PATH"): system,
         ("--enable-new-dtags", "LD_PRELOAD"): system,
     }
+
+
+def test_without_a_version_what_the_role_brought_goes_and_other_nccl_stays(site: Site) -> None:
+    site.have_wishes()
+    assert site.changes(nccl_version="") == 1
+    assert site.shell("rpm -qa 'libnccl*'") == ""
+    site.shell("dnf -y -q install libnccl")
+    assert site.changes(nccl_version="") == 0
+    assert site.shell("rpm -qa 'libnccl*' --qf '%{NAME}\\n'") == "libnccl\n"
+    site.shell("dnf -y -q remove libnccl")
