@@ -307,3 +307,11 @@ def test_an_adopted_environment_is_verified_and_not_written_to(node: Node) -> No
     back = node.built(lock=lock)
     assert (back["changed"], back["built"], node.version) == (True, True, OLD)
     assert node.run(listing.format(own)) == before
+
+
+def test_a_lock_file_that_cannot_be_written_is_refused_first(cluster: Cluster, tmp_path: Path) -> None:
+    lock = tmp_path / "missing" / "torch-lock.txt"
+    ended = cluster.play("baremetal.gpu_cluster.runtime", "-e", f"torch_runtime_lock_file={lock}")
+    said = " ".join(ended.text.split())
+    assert ended.code == 2 and f"the controller cannot write to {lock.parent}" in said, ended.text
+    assert "Compare the environment" not in ended.text
