@@ -71,6 +71,13 @@ def test_a_node_with_another_version_is_named_with_both(cluster: Cluster) -> Non
     assert "2.12.0" in ended.report["culprits"][node] and "2.13.0" in ended.report["culprits"][node]
 
 
+def test_the_environment_of_the_inventory_is_the_one_that_is_checked(cluster: Cluster) -> None:
+    """And not the one under the default path, which is there and works."""
+    ended = cluster.check("-e", "torch_runtime_prefix=/opt/elsewhere/torch")
+    assert ended.code != 0 and "/opt/elsewhere/torch/bin/python" in ended.text, ended.text
+    assert ended.report["participants"] == []
+
+
 def test_one_fork_gives_the_same_verdict(cluster: Cluster) -> None:
     ended = cluster.check("--forks", "1")
     assert ended.code == 0, ended.text
