@@ -5,6 +5,7 @@
 
 A part that fails does not hide the later ones. The last line says how many single checks passed and failed.
 The virtual machine is emulated and leaves a core idle: its part runs beside those that need no lab.
+The scenarios of the lab wait for their nodes most of the time: one of them runs beside the others, on nodes of its own.
 """
 
 from __future__ import annotations
@@ -31,10 +32,13 @@ from checks import Tally
 
 PLUGINS = f"ansible_collections.{project.COLLECTION}.plugins"
 SHELL_SCRIPTS = (".ci/run", "tools/lab/vm/init", "tools/lab/vm/lab-console", "tools/lab/vm/prepare.sh")
+LAUNCHER = "roles/launcher/files/gpu-cluster-run"
 # mypy's oldest; compiling with the modules' real floor is ansible-test's part.
 OLDEST_PYTHON = "3.10"
 #: The scenario that needs no lab of nodes but a virtual machine.
 VM = "vm"
+#: The scenario that has nodes of its own and runs beside the other scenarios of the lab.
+OWN_NODES = "jobs"
 
 
 class Part(NamedTuple):
@@ -61,6 +65,10 @@ def lint() -> Tally:
             checks.command("formatting", "ruff", "format", "--diff"),
             checks.command("types of plugins", "mypy", "--python-version", OLDEST_PYTHON, "--package", PLUGINS),
             checks.command("types of tools", "mypy", "tools"),
+            checks.command(
+                "types of the launcher",
+                *("mypy", "--strict", "--python-version", OLDEST_PYTHON, "--scripts-are-modules", LAUNCHER),
+            ),
             checks.command("shellcheck", "shellcheck", *SHELL_SCRIPTS),
             checks.command("yamllint", "yamllint", "--strict", "."),
             checks.command("ansible-lint", "ansible-lint", "--offline", "--strict"),
@@ -106,7 +114,7 @@ def oldest() -> Tally:
 def molecule() -> Tally:
     """Every scenario on a lab of nodes."""
     names = {path.parent.name for path in (project.ROOT / "molecule").glob("*/molecule.yml")}
-    return scenarios(sorted(names - {VM}))
+    return scenarios(sorted(names - {VM, OWN_NODES}), beside=OWN_NODES)
 
 
 def molecule_vm() -> Tally:
@@ -114,13 +122,32 @@ def molecule_vm() -> Tally:
     return scenarios([VM])
 
 
-def scenarios(names: Sequence[str]) -> Tally:
-    """These scenarios, and the proof that this machine is as it was before."""
+def scenarios(names: Sequence[str], beside: str = "") -> Tally:
+    """These scenarios, one of them beside the others, and the proof that this machine is as it was before."""
     take_labs_down()
     before = machine.settings()
-    tally = checks.total([scenario(name) for name in names])
+    outcomes = run_with([scenario_part(name) for name in names], scenario_part(beside) if beside else None)
+    for outcome in outcomes:
+        checks.say(f"{outcome.name}: {outcome.tally} in {outcome.seconds:.0f} s")
+    tally = checks.total([outcome.tally for outcome in outcomes])
     # A scenario that broke off leaves its nodes, with their bridges, for whoever looks into it.
     return tally if tally.failed else tally + left_alone(before, machine.settings())
+
+
+def scenario_part(name: str) -> Part:
+    """One scenario, to be run and judged like any part."""
+    return Part(f"{SCENARIO}{name}", f"molecule/{name}", lambda: scenario(name))
+
+
+def run_with(parts: Sequence[Part], beside: Part | None) -> list[Outcome]:
+    """These parts one after the other, and one beside them."""
+    with tempfile.TemporaryDirectory() as folder:
+        other = Beside(beside, Path(folder)) if beside else None
+        try:
+            outcomes = [run_part(part) for part in parts]
+        finally:
+            last = [other.ended()] if other else []
+    return outcomes + last
 
 
 def take_labs_down() -> None:
@@ -175,6 +202,8 @@ PARTS = (
 )
 #: This one runs beside the others up to the one that has to wait for its end, because both take the labs down.
 BESIDE, UP_TO = "molecule-vm", "molecule"
+#: How a single scenario is called among the parts.
+SCENARIO = "scenario "
 
 
 def run_part(part: Part) -> Outcome:
@@ -199,6 +228,7 @@ class Beside:
         self.part = part
         self.outcome = folder / "outcome.json"
         self.log = folder / "output.txt"
+        self.started = time.monotonic()
         checks.say(f"{part.name} starts now; its output follows at its end")
         argv = [sys.executable, __file__, part.name, "--outcome", str(self.outcome)]
         with self.log.open("wb") as log:
@@ -213,7 +243,7 @@ class Beside:
             return Outcome(self.part.name, Tally(**found["tally"]), found["seconds"])
         except (OSError, ValueError):
             checks.say(f"{self.part.name} FAILED: it ended with exit code {returncode} and without a result")
-            return Outcome(self.part.name, checks.FAILED, 0.0)
+            return Outcome(self.part.name, checks.FAILED, time.monotonic() - self.started)
 
 
 def run_all(folder: Path) -> list[Outcome]:
@@ -236,15 +266,26 @@ def summary(outcomes: Sequence[Outcome], seconds: float) -> str:
     return "\n".join(lines)
 
 
+def named(names: Sequence[str]) -> list[Part]:
+    """The parts of these names, in their order here. A single scenario is one when ``scenarios`` asks for it."""
+    known = {part.name: part for part in PARTS}
+    for name in names:
+        if name.startswith(SCENARIO):
+            known[name] = scenario_part(name.removeprefix(SCENARIO))
+    if unknown := [name for name in names if name not in known]:
+        sys.exit(f"there is no part {', '.join(unknown)}; there are {', '.join(part.name for part in PARTS)}")
+    return [part for name, part in known.items() if name in names]
+
+
 def main() -> int:
     """Run what was asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("parts", nargs="*", choices=[[], *(part.name for part in PARTS)], metavar="PART")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(part.name for part in PARTS))
     parser.add_argument("--outcome", type=Path, help="write the result of the one named part here too, as JSON")
     arguments = parser.parse_args()
     started = time.monotonic()
     if arguments.parts:
-        outcomes = [run_part(part) for part in PARTS if part.name in arguments.parts]
+        outcomes = [run_part(part) for part in named(arguments.parts)]
     else:
         with tempfile.TemporaryDirectory() as folder:
             outcomes = run_all(Path(folder))

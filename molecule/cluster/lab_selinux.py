@@ -13,7 +13,6 @@ from lab_cluster import PROJECT, Cluster, Ended
 
 NODE = "vm1"
 VARIABLES = "molecule/vm/variables.yml"
-SSHD_PORT = "/etc/ssh/sshd_config.d/port.conf"
 #: Somewhere where the policy expects no keys.
 KEYS = "/keys"
 SSHD_KEYS = "/etc/ssh/sshd_config.d/keys.conf"

@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 if __package__ in (None, ""):
@@ -17,14 +18,15 @@ if __package__ in (None, ""):
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from lab import cleanup, host, image, network, nodes, state
-from lab.settings import MAX_NODES, Node, Paths, here
+from lab.settings import FIRST_NODES, MAIN, MAX_NODES, OUTSIDER_LOCK, Node, Paths, here
 from lab.settings import nodes as numbered
 from lab.shell import LabError, say
 
 NOT_UP = "the lab of this checkout is not up: run `make lab`"
 
 
-def up(paths: Paths, count: int) -> None:
+def up(paths: Paths, count: int, name: str = MAIN) -> None:
+    """Bring one inventory to this many nodes; the nodes of the others stay as they are."""
     host.require_root()
     host.install_packages()
     with state.lock():
@@ -34,17 +36,33 @@ def up(paths: Paths, count: int) -> None:
         paths.wheels.mkdir(parents=True, exist_ok=True)
         paths.image_cache.mkdir(parents=True, exist_ok=True)
         changed |= image.ensure(paths)
+        inventories = {**state.read_inventories(paths), name: numbered(count, FIRST_NODES[name])}
+        _refuse_overlap(inventories, name)
+        wanted = inventories[name]
+        others = [node for other, members in inventories.items() if other != name for node in members]
         changed |= network.ensure_bridges()
-        changed |= host.raise_inotify(count)
-        wanted = numbered(count)
+        changed |= host.raise_inotify(len(wanted) + len(others))
         reference = image.node_reference()
-        altered, keys = nodes.reconcile(paths, wanted, reference)
-        written = state.write_lab(paths, wanted, keys, reference)
+        altered, keys = nodes.reconcile(paths, wanted, reference, others)
+        written = state.write_lab(paths, inventories, keys, reference)
         if altered:
             for node in wanted:
                 nodes.check_ssh(paths, node)
         changed |= altered or written
     print(f"lab is up: {count} nodes, {'changed' if changed else 'nothing to do'}")
+
+
+def _refuse_overlap(inventories: Mapping[str, Sequence[Node]], name: str) -> None:
+    """Two inventories never list the same node, and no node has a number above the highest."""
+    if inventories[name][-1].number > MAX_NODES:
+        most = MAX_NODES + 1 - FIRST_NODES[name]
+        raise LabError(f"inventories/{name} begins with {inventories[name][0].name}: it takes at most {most} nodes")
+    for other, members in inventories.items():
+        if other != name and (taken := [node.name for node in members if node in inventories[name]]):
+            raise LabError(
+                f"inventories/{other} has {', '.join(taken)}: ask for fewer nodes, or run `lab.py down "
+                f"--inventory {other}` first"
+            )
 
 
 def _clear_what_is_not_ours(paths: Paths) -> bool:
@@ -65,28 +83,55 @@ def _clear_what_is_not_ours(paths: Paths) -> bool:
 
 
 def down(paths: Paths, *, with_image: bool) -> None:
+    """Remove the whole lab, whatever its state."""
     host.require_root()
     with state.lock():
-        owner = state.owner()
-        present = bool(cleanup.leftovers()) or paths.state.exists() or paths.inventory.exists()
-        if owner is not None and owner.checkout != paths.checkout:
-            say(f"this lab was started from {owner.checkout}")
-        if present:
-            cleanup.clear(owner or paths)
-            state.remove_lab(paths)
+        present = _remove(paths)
         if with_image:
             image.remove_cache(paths)
     print("lab is down" if present else "lab is down: nothing to do")
 
 
+def _remove(paths: Paths) -> bool:
+    """Whether there was anything of a lab."""
+    owner = state.owner()
+    listed = any(paths.hosts_file(name).exists() for name in FIRST_NODES)
+    if owner is not None and owner.checkout != paths.checkout:
+        say(f"this lab was started from {owner.checkout}")
+    if not (cleanup.leftovers() or paths.state.exists() or listed):
+        return False
+    cleanup.clear(owner or paths)
+    state.remove_lab(paths)
+    return True
+
+
+def down_inventory(paths: Paths, name: str) -> None:
+    """Remove the nodes of one inventory; the last of them takes the rest of the lab along."""
+    host.require_root()
+    with state.lock():
+        inventories = state.read_inventories(paths) if state.owner() == paths else {}
+        going = inventories.pop(name, [])
+        present = _remove_nodes(paths, name, going, inventories) if inventories else _remove(paths)
+    print(f"the nodes of inventories/{name} are down{'' if present else ': nothing to do'}")
+
+
+def _remove_nodes(paths: Paths, name: str, going: Sequence[Node], staying: Mapping[str, Sequence[Node]]) -> bool:
+    """The nodes of one inventory, beside those of others."""
+    present = state.remove_inventory(paths.hosts_file(name))
+    for node in going:
+        nodes.remove(paths, node)
+    state.write_lab(paths, staying, state.read_host_keys(paths), image.node_reference())
+    return present or bool(going)
+
+
 def _node(paths: Paths, name: str) -> Node:
     """A node of the running lab."""
-    listed = state.read_host_keys(paths)
+    listed = {node.name: node for members in state.read_inventories(paths).values() for node in members}
     if state.owner() != paths or not listed:
         raise LabError(NOT_UP)
     if name not in listed:
         raise LabError(f"the lab has no node {name!r}: it has {', '.join(listed)}")
-    return Node(int(name.removeprefix("n")))
+    return listed[name]
 
 
 def ssh(paths: Paths, name: str, command: list[str]) -> int:
@@ -172,7 +217,8 @@ def status(paths: Paths) -> int:
 
 def outsider(address: str, command: list[str]) -> int:
     host.require_root()
-    return network.with_outsider(address, lambda enter: subprocess.run([*enter, *command], check=False).returncode)
+    with state.lock(OUTSIDER_LOCK):
+        return network.with_outsider(address, lambda enter: subprocess.run([*enter, *command], check=False).returncode)
 
 
 def _count(text: str) -> int:
@@ -188,8 +234,11 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument(
         "--nodes", type=_count, default=os.environ.get("LAB_NODES", "3"), help="1 to 16 (default: LAB_NODES or 3)"
     )
+    one.add_argument("--inventory", choices=FIRST_NODES, default=MAIN, help=f"which nodes (default: {MAIN})")
     one = commands.add_parser("down", help="remove the lab from this machine")
-    one.add_argument("--image", action="store_true", help="and the cached image")
+    which = one.add_mutually_exclusive_group()
+    which.add_argument("--image", action="store_true", help="and the cached image")
+    which.add_argument("--inventory", choices=FIRST_NODES, help="only the nodes of this one")
     for verb, text in (
         ("ssh", "log in as root, or run a command"),
         ("exec", "run a command beside sshd, through podman"),
@@ -231,7 +280,9 @@ def _dispatch(arguments: argparse.Namespace) -> int:
     if verb == "status":
         return status(paths)
     if verb == "up":
-        up(paths, arguments.nodes)
+        up(paths, arguments.nodes, arguments.inventory)
+    elif verb == "down" and arguments.inventory:
+        down_inventory(paths, arguments.inventory)
     elif verb == "down":
         down(paths, with_image=arguments.image)
     elif verb == "recreate":

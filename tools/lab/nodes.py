@@ -10,6 +10,7 @@ import json
 import tarfile
 import time
 import uuid
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -216,12 +217,17 @@ def check_ssh(paths: Paths, node: Node) -> None:
         time.sleep(0.3)
 
 
-def reconcile(paths: Paths, wanted: list[Node], image: str) -> tuple[bool, dict[str, list[str]]]:
-    """Bring the machine to exactly these nodes; returns whether anything changed, and all host keys."""
+def reconcile(
+    paths: Paths, wanted: list[Node], image: str, others: Collection[Node] = ()
+) -> tuple[bool, dict[str, list[str]]]:
+    """Bring the machine to exactly these nodes, and leave the others alone.
+
+    Returns whether anything changed, and all host keys.
+    """
     found = find(paths)
     keys = state.read_host_keys(paths)
     public_key = state.ensure_key(paths)
-    surplus = [entry.node for number, entry in found.items() if number not in {node.number for node in wanted}]
+    surplus = [entry.node for entry in found.values() if entry.node not in {*wanted, *others}]
     fresh, paused = [], []
     for node in wanted:
         entry = found.get(node.number)
@@ -234,7 +240,9 @@ def reconcile(paths: Paths, wanted: list[Node], image: str) -> tuple[bool, dict[
         list(pool.map(lambda node: host.podman(paths, "unpause", node.container), paused))
         made = pool.map(lambda node: _make(paths, node, image, public_key), fresh)
         keys.update(zip((node.name for node in fresh), made, strict=True))
-    return bool(surplus or fresh or paused), {node.name: keys[node.name] for node in wanted}
+    return bool(surplus or fresh or paused), {
+        node.name: keys[node.name] for node in (*wanted, *others) if node.name in keys
+    }
 
 
 def _make(paths: Paths, node: Node, image: str, public_key: str) -> list[str]:

@@ -13,6 +13,11 @@ from project import ROOT, cache_dir
 PREFIX = "gpulab"
 MAX_NODES = 16
 
+#: The folders below `inventories` that list nodes of the lab, each with the number of its first node. What uses one
+#: of them does not touch the nodes of the others.
+MAIN = "lab"
+FIRST_NODES = {MAIN: 1, "jobs": 11}
+
 MANAGEMENT_BRIDGE = f"{PREFIX}-mgmt"
 FABRIC_BRIDGE = f"{PREFIX}-fab"
 MANAGEMENT_HOST_ADDRESS = "198.18.10.1/24"
@@ -26,6 +31,7 @@ MOUNT_NAMESPACE = RUN / "mnt"
 UNIFIED = RUN / "unified"
 OWNER_FILE = RUN / "owner.json"
 LOCK = Path("/run/lock") / f"{PREFIX}.lock"
+OUTSIDER_LOCK = Path("/run/lock") / f"{PREFIX}-outsider.lock"
 CGROUP_PARENT = f"/{PREFIX}"
 
 
@@ -64,8 +70,8 @@ class Node:
         return f"02:67:70:10:00:{self.number:02x}", f"02:67:70:20:00:{self.number:02x}"
 
 
-def nodes(count: int) -> list[Node]:
-    return [Node(number) for number in range(1, count + 1)]
+def nodes(count: int, first: int = 1) -> list[Node]:
+    return [Node(number) for number in range(first, first + count)]
 
 
 @dataclass(frozen=True)
@@ -91,9 +97,8 @@ class Paths:
     def state_file(self) -> Path:
         return self.state / "state.json"
 
-    @property
-    def inventory(self) -> Path:
-        return self.checkout / "inventories" / "lab" / "hosts.yml"
+    def hosts_file(self, name: str) -> Path:
+        return self.checkout / "inventories" / name / "hosts.yml"
 
     @property
     def image_cache(self) -> Path:

@@ -15,10 +15,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from lab.settings import LOCK, OWNER_FILE, Node, Paths
+from lab.settings import FIRST_NODES, LOCK, OWNER_FILE, Node, Paths
 from lab.shell import LabError, run
 
 LOCK_SECONDS = 600
+#: Where the collection keeps the authority that signs the keys of an inventory's nodes, beside the inventory.
+CERTIFICATES = ".ssh_ca"
 
 
 def write(path: Path, text: str, mode: int = 0o644) -> bool:
@@ -35,12 +37,12 @@ def write(path: Path, text: str, mode: int = 0o644) -> bool:
 
 
 @contextlib.contextmanager
-def lock() -> Iterator[None]:
+def lock(path: Path = LOCK) -> Iterator[None]:
     """One lab command at a time on this machine; the others wait."""
-    LOCK.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(exist_ok=True)
     deadline = time.monotonic() + LOCK_SECONDS
     while True:
-        descriptor = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -51,13 +53,13 @@ def lock() -> Iterator[None]:
             continue
         # Whoever held it before may have removed the file between our open and our lock.
         with contextlib.suppress(FileNotFoundError):
-            if os.fstat(descriptor).st_ino == LOCK.stat().st_ino:
+            if os.fstat(descriptor).st_ino == path.stat().st_ino:
                 break
         os.close(descriptor)
     try:
         yield
     finally:
-        LOCK.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
         os.close(descriptor)
 
 
@@ -106,7 +108,7 @@ def ssh_options(paths: Paths) -> list[str]:
 
 
 def inventory(nodes: Sequence[Node], paths: Paths) -> str:
-    """The inventory of the running lab; its variables live in inventories/lab/group_vars."""
+    """One inventory of the running lab; the variables of all live in inventories/lab/group_vars."""
     lines = [
         "---",
         "# Written by `lab.py up`, removed by `down`. Settings belong into group_vars beside this file.",
@@ -125,24 +127,45 @@ def inventory(nodes: Sequence[Node], paths: Paths) -> str:
         "    ansible_python_interpreter: /usr/bin/python3",
         f"    ansible_ssh_private_key_file: {json.dumps(str(paths.key))}",
         f"    ansible_ssh_common_args: {json.dumps(shlex.join(ssh_options(paths)))}",
+        f"    gpu_cluster_known_hosts: {json.dumps(str(paths.known_hosts))}",
     ]
     return "\n".join(lines) + "\n"
 
 
-def write_lab(paths: Paths, nodes: Sequence[Node], keys: Mapping[str, Sequence[str]], image: str) -> bool:
-    """Write everything that others read; known_hosts before the inventory that points at it."""
-    record = {"nodes": [node.name for node in nodes], "image": image}
+def read_inventories(paths: Paths) -> dict[str, list[Node]]:
+    """The nodes of the running lab, by inventory."""
+    try:
+        found = json.loads(paths.state_file.read_text()).get("inventories", {})
+        return {name: [Node(number) for number in numbers] for name, numbers in found.items()}
+    except (OSError, ValueError, AttributeError, TypeError):
+        return {}
+
+
+def write_lab(
+    paths: Paths, inventories: Mapping[str, Sequence[Node]], keys: Mapping[str, Sequence[str]], image: str
+) -> bool:
+    """Write everything that others read; known_hosts before the inventories that point at it."""
+    record = {"inventories": {name: [node.number for node in nodes] for name, nodes in inventories.items()}}
+    every = sorted((node for nodes in inventories.values() for node in nodes), key=lambda node: node.number)
     changed = [
-        write(paths.known_hosts, known_hosts(nodes, keys)),
-        write(paths.state_file, json.dumps(record, indent=2) + "\n"),
-        write(paths.inventory, inventory(nodes, paths)),
+        write(paths.known_hosts, known_hosts(every, keys)),
+        write(paths.state_file, json.dumps({**record, "image": image}, indent=2) + "\n"),
+        *(write(paths.hosts_file(name), inventory(nodes, paths)) for name, nodes in inventories.items()),
     ]
     return any(changed)
 
 
-def remove_lab(paths: Paths) -> bool:
-    """Forget a lab: its inventory first, so that nobody is sent to nodes that are going away."""
-    present = paths.inventory.exists() or paths.state.exists()
-    paths.inventory.unlink(missing_ok=True)
-    shutil.rmtree(paths.state, ignore_errors=True)
+def remove_inventory(hosts_file: Path) -> bool:
+    """Nobody is to be sent to nodes that are going away, or to trust what the collection has signed for them."""
+    present = hosts_file.exists()
+    hosts_file.unlink(missing_ok=True)
+    shutil.rmtree(hosts_file.with_name(CERTIFICATES), ignore_errors=True)
     return present
+
+
+def remove_lab(paths: Paths) -> bool:
+    """Forget a lab, its inventories first."""
+    present = [remove_inventory(paths.hosts_file(name)) for name in FIRST_NODES]
+    present.append(paths.state.exists())
+    shutil.rmtree(paths.state, ignore_errors=True)
+    return any(present)

@@ -15,6 +15,7 @@ import io
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -171,7 +172,7 @@ def seed_tar(files: Mapping[str, str]) -> bytes:
 def inventory(paths: MachinePaths) -> str:
     """The lab's, and the settings for which an inventory in the checkout has group_vars."""
     text = state.inventory([MACHINE], paths).replace("`lab.py up`", "`vm.py up`")
-    return f"{text}    gpu_cluster_fabric_interface: eth1\n    cluster_check_user: train\n"
+    return f"{text}    gpu_cluster_fabric_interface: eth1\n    gpu_cluster_user: train\n"
 
 
 def cable_commands() -> list[str]:
@@ -253,7 +254,8 @@ def clear(paths: MachinePaths) -> None:
     """Take the machine away, whatever state it is in. The disk stays in the cache."""
     started_by = owner()
     for each in (paths, *(() if started_by is None else (started_by[0],))):
-        state.remove_lab(each)
+        state.remove_inventory(each.inventory)
+        shutil.rmtree(each.state, ignore_errors=True)
         with contextlib.suppress(OSError):
             each.inventory.parent.rmdir()
     _end_process()

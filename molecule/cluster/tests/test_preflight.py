@@ -151,6 +151,18 @@ def test_a_good_inventory_passes(cluster: Cluster, inspect: Inspect) -> None:
     assert f"{len(cluster.hosts)} hosts looked at, no problems" in ended.text
 
 
+def test_what_the_preflight_has_seen_is_not_looked_at_again(cluster: Cluster) -> None:
+    ended = cluster.play("site.yml", "--tags", "preflight,nvidia_driver,cluster_user")
+    assert ended.code == 0, ended.text
+    for task in ("Look for the user", "Look at the GPUs and their driver"):
+        looks = ended.text.partition(f"{task}]")[2].partition("TASK [")[0]
+        assert [f"skipping: [{node}]" in looks for node in cluster.hosts] == [True] * len(cluster.hosts), ended.text
+    assert ended.text.count("no NVIDIA device: driver skipped") == len(cluster.hosts), ended.text
+    # The inventory was found good together with the hosts, and the check of the cluster takes that for an answer.
+    judged = [part.partition("TASK [")[0] for part in ended.text.split("Inventory | Refuse wrong or missing inputs]")]
+    assert ["skipping:" in part for part in judged[1:]] == [False, True], ended.text
+
+
 @pytest.fixture
 def without_sudo(cluster: Cluster) -> Iterator[dict[str, dict[str, Any]]]:
     """Every node lets a user log in who has no rights there."""

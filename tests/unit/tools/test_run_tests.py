@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import BinaryIO, ClassVar
 
 import checks
 import pytest
@@ -46,18 +47,33 @@ class Child:
 
     returncode = 0
     result: str | None = '{"tally": {"passed": 3, "failed": 1, "skipped": 0}, "seconds": 4.0}'
+    #: The parts that ran in processes of their own, and those that were waited for.
+    started: ClassVar[list[str]] = []
+    awaited: ClassVar[list[str]] = []
 
-    def __init__(self, argv: list[str], **others: object) -> None:
-        assert argv[2] == run_tests.BESIDE
+    def __init__(self, argv: list[str], stdout: BinaryIO, **others: object) -> None:
+        self.name = argv[2]
+        self.started.append(self.name)
+        stdout.write(f"output of {self.name}\n".encode())
         if self.result is not None:
             Path(argv[-1]).write_text(self.result)
 
     def wait(self) -> int:
+        self.awaited.append(self.name)
         return self.returncode
 
 
-def test_the_part_beside_is_awaited_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def child(monkeypatch: pytest.MonkeyPatch) -> type[Child]:
+    monkeypatch.setattr(Child, "started", [])
+    monkeypatch.setattr(Child, "awaited", [])
     monkeypatch.setattr(run_tests.subprocess, "Popen", Child)
+    return Child
+
+
+def test_the_part_beside_is_awaited_and_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, child: type[Child]
+) -> None:
     ran = []
 
     def one(part: Part) -> Outcome:
@@ -66,7 +82,7 @@ def test_the_part_beside_is_awaited_and_counted(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(run_tests, "run_part", one)
     outcomes = run_tests.run_all(tmp_path)
-    assert run_tests.BESIDE not in ran
+    assert run_tests.BESIDE not in ran and child.started == [run_tests.BESIDE]
     names = [outcome.name for outcome in outcomes]
     assert sorted(names) == sorted(part.name for part in run_tests.PARTS)
     assert names.index(run_tests.BESIDE) == names.index(run_tests.UP_TO) - 1
@@ -75,10 +91,13 @@ def test_the_part_beside_is_awaited_and_counted(tmp_path: Path, monkeypatch: pyt
 
 @pytest.mark.parametrize("result", [None, "", '{"tally": '])
 def test_a_part_beside_that_dies_is_a_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], result: str | None
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    child: type[Child],
+    result: str | None,
 ) -> None:
     monkeypatch.setattr(Child, "result", result)
-    monkeypatch.setattr(run_tests.subprocess, "Popen", Child)
     beside = run_tests.Beside(Part("molecule-vm", "", lambda: checks.PASSED), tmp_path)
     assert beside.ended().tally == checks.FAILED
     assert "without a result" in capsys.readouterr().out
@@ -86,10 +105,63 @@ def test_a_part_beside_that_dies_is_a_failure(
 
 def test_the_scenarios_are_all_in_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
-    monkeypatch.setattr(run_tests, "scenarios", lambda names: ran.extend(names) or checks.PASSED)
+    monkeypatch.setattr(
+        run_tests, "scenarios", lambda names, beside="": ran.extend([*names, *filter(None, [beside])]) or checks.PASSED
+    )
     run_tests.molecule()
     run_tests.molecule_vm()
     assert sorted(ran) == sorted(
         path.parent.name for path in (run_tests.project.ROOT / "molecule").glob("*/molecule.yml")
     )
     assert run_tests.VM in ran
+
+
+@pytest.fixture
+def machine_at_rest(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Nothing is run and nothing is there; returns the steps that a part takes."""
+    steps: list[str] = []
+
+    def scenario(name: str) -> checks.Tally:
+        steps.append(name)
+        return checks.PASSED
+
+    monkeypatch.setattr(run_tests, "take_labs_down", lambda: steps.append("labs down"))
+    monkeypatch.setattr(run_tests.machine, "settings", lambda: steps.append("settings") or {})
+    monkeypatch.setattr(run_tests, "scenario", scenario)
+    return steps
+
+
+def test_a_scenario_on_nodes_of_its_own_runs_beside_the_others(
+    machine_at_rest: list[str], capsys: pytest.CaptureFixture[str], child: type[Child], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run_tests.scenarios(["canary", "cluster"], beside="jobs") == checks.Tally(passed=5, failed=1)
+    # A scenario that failed may have left its nodes: the machine is compared after good ones only.
+    assert machine_at_rest == ["labs down", "settings", "canary", "cluster"]
+    assert child.started == child.awaited == ["scenario jobs"]
+    shown = capsys.readouterr().out
+    assert shown.index("=== scenario cluster") < shown.index("output of scenario jobs")
+    assert "--- scenario jobs: 3 passed, 1 failed in 4 s" in shown and "--- scenario cluster: 1 passed, 0 fail" in shown
+    monkeypatch.setattr(Child, "result", '{"tally": {"passed": 3, "failed": 0, "skipped": 0}, "seconds": 4.0}')
+    machine_at_rest.clear()
+    assert run_tests.scenarios(["cluster"], beside="jobs") == checks.Tally(passed=5)
+    assert machine_at_rest == ["labs down", "settings", "cluster", "settings"]
+
+
+def test_a_scenario_beside_is_waited_for_when_the_others_break_off(
+    machine_at_rest: list[str], monkeypatch: pytest.MonkeyPatch, child: type[Child]
+) -> None:
+    def interrupted(part: Part) -> Outcome:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run_tests, "run_part", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_tests.scenarios(["cluster"], beside="jobs")
+    assert child.awaited == ["scenario jobs"]
+
+
+def test_parts_are_called_by_name(machine_at_rest: list[str]) -> None:
+    assert [part.name for part in run_tests.named(["unit", "lint"])] == ["lint", "unit"]
+    (part,) = run_tests.named(["scenario jobs"])
+    assert part.run() == checks.PASSED and machine_at_rest == ["jobs"]
+    with pytest.raises(SystemExit, match="there is no part molecules; there are lint, unit"):
+        run_tests.named(["lint", "molecules"])

@@ -48,6 +48,27 @@ def test_the_lab_does_not_take_the_interfaces_for_its_own() -> None:
     assert not vm.RUN.is_relative_to(settings.RUN)
 
 
+def test_taking_the_machine_away_leaves_the_lab_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    paths, lab = (kind(checkout=tmp_path, cache=tmp_path) for kind in (vm.MachinePaths, settings.Paths))
+    hosts = [lab.hosts_file(name) for name in settings.FIRST_NODES]
+    for file in (
+        *hosts,
+        lab.known_hosts,
+        paths.known_hosts,
+        paths.inventory,
+        paths.inventory.parent / ".ssh_ca" / "key",
+    ):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    for name in ("owner", "_end_process"):
+        monkeypatch.setattr(vm, name, lambda: None)
+    monkeypatch.setattr(vm, "links", list)
+    monkeypatch.setattr(vm.host, "discard", lambda folder: None)
+    vm.clear(paths)
+    assert not paths.state.exists() and not paths.inventory.parent.exists()
+    assert all(file.exists() for file in (*hosts, lab.known_hosts))
+
+
 def test_addresses_are_not_those_of_the_lab() -> None:
     network = IPv4Interface(vm.HOST_ADDRESS).network
     assert IPv4Address(vm.MACHINE.management_address) in network

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import stat
@@ -12,8 +13,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from lab import host, image, repo, state
-from lab.settings import MAX_NODES, Node, Paths, nodes
+from lab import host, image, lab, repo, state
+from lab import nodes as containers
+from lab.settings import FIRST_NODES, MAX_NODES, Node, Paths, nodes
 from lab.shell import LabError, run
 
 PATHS = Paths(checkout=Path("/a checkout"), cache=Path("/cache"))
@@ -89,6 +91,84 @@ def test_inventory_is_what_ansible_needs() -> None:
     assert data["hosts"]["n2"] == {"ansible_host": "198.18.10.12", "gpu_cluster_fabric_address": "198.18.20.12/24"}
     words = shlex.split(data["vars"]["ansible_ssh_common_args"])
     assert words == ["-o", 'UserKnownHostsFile="/a checkout/.lab/known_hosts"', "-o", "StrictHostKeyChecking=yes"]
+    assert data["vars"]["gpu_cluster_known_hosts"] == "/a checkout/.lab/known_hosts"
+
+
+def written(tmp_path: Path, **inventories: list[Node]) -> Paths:
+    """A lab with these inventories, as far as files tell."""
+    paths = Paths(checkout=tmp_path, cache=tmp_path)
+    keys = {node.name: ["ssh-ed25519 AAA"] for members in inventories.values() for node in members}
+    state.write_lab(paths, inventories, keys, "image:1")
+    return paths
+
+
+def test_every_inventory_has_its_own_nodes_and_one_list_of_host_keys(tmp_path: Path) -> None:
+    assert state.read_inventories(Paths(checkout=tmp_path, cache=tmp_path)) == {}
+    paths = written(tmp_path, lab=nodes(2), jobs=nodes(1, 11))
+    assert state.read_inventories(paths) == {"lab": [Node(1), Node(2)], "jobs": [Node(11)]}
+    hosts = {name: yaml.safe_load(paths.hosts_file(name).read_text())["gpu_cluster"]["hosts"] for name in FIRST_NODES}
+    assert [*hosts["lab"], *hosts["jobs"]] == ["n1", "n2", "n11"]
+    assert list(state.read_host_keys(paths)) == ["n1", "n2", "n11"]
+
+
+def test_what_was_signed_for_nodes_goes_with_them(tmp_path: Path) -> None:
+    paths = written(tmp_path, lab=nodes(1), jobs=nodes(1, 11))
+    for name in FIRST_NODES:
+        paths.hosts_file(name).with_name(".ssh_ca").mkdir()
+    left = tmp_path / "inventories"
+    assert state.remove_inventory(paths.hosts_file("jobs"))
+    assert list((left / "jobs").iterdir()) == [] and len(list((left / "lab").iterdir())) == 2
+    assert state.remove_lab(paths)
+    assert list((left / "lab").iterdir()) == [] and not paths.state.exists()
+    assert not state.remove_lab(paths)
+
+
+def test_two_inventories_never_have_the_same_node() -> None:
+    lab._refuse_overlap({"lab": nodes(10), "jobs": nodes(6, 11)}, "jobs")
+    with pytest.raises(LabError, match=r"inventories/jobs has n11: .* `lab.py down --inventory jobs` first"):
+        lab._refuse_overlap({"lab": nodes(11), "jobs": nodes(3, 11)}, "lab")
+    with pytest.raises(LabError, match="inventories/jobs begins with n11: it takes at most 6 nodes"):
+        lab._refuse_overlap({"jobs": nodes(7, 11)}, "jobs")
+
+
+def podman_has(monkeypatch: pytest.MonkeyPatch, *running: Node) -> list[str]:
+    """Let podman list these nodes, sound and of the image; returns what is then removed and made."""
+    did: list[str] = []
+    found = {node.number: containers.Found(node, "id", "running", "image:1", True) for node in running}
+    monkeypatch.setattr(containers.network, "attached", lambda node: True)
+    monkeypatch.setattr(containers, "find", lambda paths: found)
+    monkeypatch.setattr(containers.state, "ensure_key", lambda paths: "key")
+    monkeypatch.setattr(containers, "remove", lambda paths, node: did.append(f"removed {node.name}"))
+    monkeypatch.setattr(containers, "_make", lambda paths, node, *more: did.append(f"made {node.name}") or ["new"])
+    return did
+
+
+def test_the_nodes_of_one_inventory_come_and_go_beside_those_of_the_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    paths = written(tmp_path, lab=nodes(3), jobs=nodes(1, 11))
+    did = podman_has(monkeypatch, *nodes(3), Node(11))
+    changed, keys = containers.reconcile(paths, nodes(2, 11), "image:1", others=nodes(3))
+    assert changed and did == ["made n12"]
+    assert list(keys) == ["n11", "n12", "n1", "n2", "n3"] and keys["n12"] == ["new"]
+    did.clear()
+    changed, keys = containers.reconcile(paths, nodes(2), "image:1", others=[Node(11)])
+    assert changed and did == ["removed n3"] and list(keys) == ["n1", "n2", "n11"]
+
+
+def test_the_last_inventory_takes_the_lab_along(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    paths = written(tmp_path, lab=nodes(2), jobs=nodes(1, 11))
+    did = podman_has(monkeypatch, *nodes(2), Node(11))
+    monkeypatch.setattr(lab.host, "require_root", lambda: None)
+    monkeypatch.setattr(lab.state, "lock", contextlib.nullcontext)
+    monkeypatch.setattr(lab.state, "owner", lambda: paths)
+    monkeypatch.setattr(lab, "_remove", lambda paths: did.append("lab removed") or True)
+    lab.down_inventory(paths, "lab")
+    assert did == ["removed n1", "removed n2"]
+    assert state.read_inventories(paths) == {"jobs": [Node(11)]} and not paths.hosts_file("lab").exists()
+    assert list(state.read_host_keys(paths)) == ["n11"]
+    lab.down_inventory(paths, "jobs")
+    assert did[2:] == ["lab removed"]
 
 
 def test_ssh_reads_the_known_hosts_option_of_a_path_with_spaces() -> None:
