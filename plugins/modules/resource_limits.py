@@ -166,6 +166,7 @@ LOGIN_USER = "kernel_tuning_login_user"
 WHY_SERVICE = "no file of systemd explains it; look for limits of the machine itself, as a container has them"
 
 ERR_NO_USER = "there is no such user on this node"
+NOT_READ_YET = "there is no user %s on this node yet: a run that changes things makes it, and reads the limits back"
 ERR_COMMAND = "%s failed: %s"
 ERR_NO_LOGIN = "an ssh session of %s could not be opened to read the limits back: %s"
 ERR_DIFFERS = "%s = %s: %s has %s; %s"
@@ -434,7 +435,11 @@ def main() -> None:
     node, user = Node(module), module.params["login_user"]
     asked, problems = limits.read_limits(module.params["limits"])
     login = login_of(user) if user else None
-    if user and login is None:
+    if user and login is None and module.check_mode:
+        # The role that makes the user has only said what it would do.
+        module.warn(NOT_READ_YET % user)
+        user = ""
+    elif user and login is None:
         problems.append(Problem(LOGIN_USER, shown(user), ERR_NO_USER, "create the user first, or name another one"))
     out_of_reach = [(limit, ceiling) for limit, ceiling in ((one, node.ceiling(one)) for one in asked) if ceiling]
     if module.params["unsettable"] == "fail":
@@ -474,7 +479,7 @@ def main() -> None:
         module.warn(f"{override.variable} = {override.wanted}: {override.sentence()}")
     for sentence in state.reported:
         module.warn(sentence)
-    if not user and wanted:
+    if not module.params["login_user"] and wanted:
         module.warn(NOT_READ)
     module.exit_json(
         changed=changed,
