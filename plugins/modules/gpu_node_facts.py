@@ -13,8 +13,8 @@ version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
-  - Reads kernels, GPUs, driver, Fabric Manager, CUDA toolkits, NCCL, PyTorch, Open MPI and network cards of a node,
-    and changes nothing. Usually below one second.
+  - Reads kernels, GPUs, driver, Fabric Manager, CUDA toolkits, NCCL, PyTorch, Open MPI, network cards and ssh
+    certificates of a node, and changes nothing. Usually below one second.
   - Reads files first. Of commands it calls C(dmesg), C(ethtool), C(grubby), C(journalctl), C(modinfo), C(nvidia-smi),
     C(ompi_info), C(rpm) and C(systemctl), each only when there is something to ask, and each with a deadline.
     C(nvidia-smi) has 30 seconds, because it hangs on a broken GPU; RV(ignore:ansible_facts.gpu_node.smi_problem) says
@@ -155,6 +155,15 @@ ansible_facts:
           returned: always
           type: list
           elements: dict
+        ssh:
+          description:
+            - The certificates of M(baremetal.gpu_cluster.ssh_mesh), each with its C(holder) (V(host) or a user),
+              C(kind), C(key_id), C(serial), C(principals), C(valid_from) and C(valid_until) in UTC, the whole days that are
+              left as C(days_left), and C(problem), in words why it does not do now, empty when it does.
+            - Empty where there are none. Whether one is revoked is not looked at.
+          returned: always
+          type: list
+          elements: dict
   sample:
     gpu_node:
       kernel:
@@ -213,6 +222,16 @@ ansible_facts:
           mtu: 9000
           firmware: 22.35.1012 (MT_0000000359)
           address: 02:00:00:00:00:01
+      ssh:
+        - holder: host
+          kind: host
+          key_id: host@gpu07
+          serial: 1795277506461
+          principals: [gpu07, 198.18.20.17]
+          valid_from: 2026-11-20 16:11 UTC
+          valid_until: 2027-11-21 16:11 UTC
+          days_left: 364
+          problem: ""
 """
 
 from ansible.module_utils.basic import AnsibleModule

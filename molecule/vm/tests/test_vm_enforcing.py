@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import pytest
 from lab_cluster import Cluster
 from lab_network import message_of, recap, wait_for
-from lab_selinux import KEYS, NODE, SSHD_KEYS, SSHD_PORT, base, denials, login, mode, new_denials, now, state
+from lab_selinux import KEYS, NODE, SSHD_KEYS, base, denials, login, mode, new_denials, now, state
 
 UNDO = "gpu-cluster-selinux-undo"
 
@@ -36,14 +36,6 @@ def key_of_train(machine: Cluster) -> Iterator[None]:
     )
     yield
     machine.shell(NODE, "rm -rf /home/train/.ssh")
-
-
-@pytest.fixture
-def second_port(machine: Cluster) -> Iterator[None]:
-    """sshd is told to listen on 2222 too, and started anew by each test."""
-    machine.shell(NODE, f"printf 'Port 22\\nPort 2222\\n' > {SSHD_PORT}")
-    yield
-    machine.shell(NODE, f"rm {SSHD_PORT}; systemctl restart sshd")
 
 
 @pytest.fixture
@@ -69,10 +61,14 @@ def test_roles_ran_and_jobs_run_under_enforcing(machine: Cluster, settled: dict[
     locked, files, context = login(machine, "ulimit -l; ulimit -n; id -Z")
     assert locked == "unlimited" and int(files) >= 131072 and "unconfined_t" in context
     assert found["firewall"].startswith("running") and found["wrong labels"] == "", found
+    address = machine.fabric_address(NODE)
+    through_the_mesh = machine.shell(NODE, f"runuser -u train -- ssh -n -o BatchMode=yes {address} id -Z").strip()
+    assert "unconfined_t" in through_the_mesh
     assert new_denials(machine) == []
 
 
-def test_sshd_takes_its_second_port_because_it_is_labelled(machine: Cluster, second_port: None) -> None:
+def test_sshd_takes_its_second_port_because_it_is_labelled(machine: Cluster) -> None:
+    """The port plan names two, role ssh_mesh sets them, and role selinux_policy labels the second."""
     machine.shell(NODE, "systemctl restart sshd")
     sockets = machine.shell(NODE, "ss -Hltnp 'sport = :2222'; ps -o label= -C sshd | head -1")
     assert "sshd" in sockets and "sshd_t" in sockets
@@ -80,7 +76,7 @@ def test_sshd_takes_its_second_port_because_it_is_labelled(machine: Cluster, sec
     assert banner == "SSH-2.0"
 
 
-def test_without_the_label_sshd_is_denied_its_port(machine: Cluster, second_port: None) -> None:
+def test_without_the_label_sshd_is_denied_its_port(machine: Cluster) -> None:
     """Taking the port off the plan takes the label back."""
     ended = base(machine, selinux_policy_ssh_ports=[22])
     assert ended.code == 0 and recap(ended, NODE)["changed"] == 1, ended.text
@@ -93,6 +89,7 @@ def test_without_the_label_sshd_is_denied_its_port(machine: Cluster, second_port
         assert "fix: list port 2222 in gpu_cluster_ports.ssh" in sentence
     finally:
         back = base(machine)
+        machine.shell(NODE, "systemctl restart sshd")
     assert back.code == 0 and recap(back, NODE)["changed"] == 1, back.text
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import gpu_health
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import gpu_health, ssh_certificates
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import ERROR, WARNING, Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.node import (
     COUNT,
@@ -32,7 +32,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 
 TORCH_ID = "GC-VER-001"
 #: Variables of the inventory that are compared with what a node has, or say what to compare.
-WISHES = (DRIVER, STATE, NCCL, TORCH, TOOLKIT, TOOLKITS, COUNT, INTERFACE)
+WISHES = (DRIVER, STATE, NCCL, TORCH, TOOLKIT, TOOLKITS, COUNT, INTERFACE, ssh_certificates.RENEW)
 
 
 @dataclass(frozen=True)
@@ -212,11 +212,11 @@ def nodes(
 
 
 def findings(found: Sequence[Node]) -> list[Finding]:
-    """Everything that the nodes do not have in common, and what is wrong with the GPUs of one of them."""
+    """What the nodes do not have in common, and what is wrong with the GPUs or the ssh certificates of one of them."""
     result = []
     for row in ROWS:
         result += _against_the_inventory(row, found) + _against_each_other(row, found)
-    return result + gpu_health.findings(found)
+    return result + gpu_health.findings(found) + ssh_certificates.findings(found)
 
 
 def accepts(pin: str, value: str) -> bool:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node im
     nics,
     pci,
     smi,
+    ssh,
     toolkit,
     tree,
 )
@@ -110,6 +112,7 @@ def gather(
             | {"model": names.get(card["pci"], "") if card["pci"] else ""}
             for card in cards
         ],
+        "ssh": ssh.certificates(node.read, lambda path: tree.names(node.root, path), time.time()),
     }, warnings
 
 

@@ -193,6 +193,7 @@ def test_nothing_at_all_has_every_key(node: Path, tmp_path: Path) -> None:
         "torch": {"version": "", "cuda": "", "prefix": ""},
         "openmpi": "",
         "nics": [],
+        "ssh": [],
     }
     assert set(facts(nothing)) == set(facts(node))
 

@@ -1,0 +1,135 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Sign what a node asks for on the controller, and hand it the whole state that it must have."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from ansible.errors import AnsibleError
+from ansible.plugins.action import ActionBase
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import (
+    authority,
+    certificate,
+    files,
+    names,
+    wishes,
+)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh.certificate import HOST, USER, Wanted
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh.node import EXTENSIONS
+
+MODULE = "baremetal.gpu_cluster.ssh_mesh"
+ARGUMENT_SPEC = {
+    "members": {"type": "list", "elements": "dict", "required": True},
+    "extra_names": {"type": "dict", "default": {}},
+    "user": {"type": "str", "default": "train"},
+    "root_ok": {"type": "bool", "default": False},
+    "ports": {"type": "list", "elements": "int", "default": [22]},
+    "ca_dir": {"type": "str", "default": ""},
+    "key_type": {"type": "str", "choices": list(certificate.KEY_TYPES), "default": "ed25519"},
+    "validity_days": {"type": "int", "default": 365},
+    "renew_days": {"type": "int", "default": 90},
+    "max_startups": {"type": "int", "default": 256},
+    "max_sessions": {"type": "int", "default": 128},
+}
+#: What the module takes as it was given; lists of all members stay on the controller.
+HANDED_OVER = ("user", "root_ok", "ports", "key_type", "validity_days", "renew_days", "max_startups", "max_sessions")
+#: What check mode says in place of a key that the first run makes.
+NOT_MADE_YET = "(made by the first run)"
+
+
+class ActionModule(ActionBase):
+    """See the documentation of the module of the same name."""
+
+    TRANSFERS_FILES = False
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        variables = task_vars or {}
+        _validation, given = self.validate_argument_spec(argument_spec=ARGUMENT_SPEC)
+        host = str(variables["inventory_hostname"])
+        refused = [problem.sentence() for problem in wishes.problems(given, host)]
+        try:
+            sources = variables.get("ansible_inventory_sources") or []
+            folder = wishes.authority_folder(given["ca_dir"], variables.get("inventory_dir"), sources)
+        except ValueError as error:
+            refused.append(str(error))
+        if refused:
+            return {**result, "failed": True, "msg": "Nothing was changed.\n" + "\n".join(refused)}
+        reveal, conceal = self._loader.get_real_file, self._loader.cleanup_tmp_file
+        ca = authority.Authority(folder, given["key_type"], reveal, conceal)
+        try:
+            made = bool(self._task.check_mode and not ca.complete) or (not self._task.check_mode and ca.ensure())
+            answer = self._on_the_node(given, ca, host, variables)
+        except (authority.AuthorityError, AnsibleError, OSError, certificate.FormatError) as error:
+            return {**result, "failed": True, "msg": f"{folder}: {error}"}
+        result.update(answer)
+        result["ca_dir"] = folder
+        if made and not result.get("failed"):
+            result["changed"] = True
+        return result
+
+    def _on_the_node(
+        self, given: Mapping[str, Any], ca: authority.Authority, host: str, variables: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Compare on the node; where something must be signed, sign it and ask once more."""
+        plan = plan_of(given, ca, host)
+        arguments = {name: given[name] for name in HANDED_OVER}
+        answer: dict[str, Any] = self._execute_module(MODULE, {**arguments, "plan": plan}, task_vars=variables)
+        asked = answer.pop("requests", None)
+        if answer.get("failed") or not asked:
+            return answer
+        requests = requests_of(asked, plan, host)
+        signed = ca.sign(requests, given["validity_days"] * certificate.DAY_SECONDS, time.time())
+        plan["certificates"] = signed
+        answer = self._execute_module(MODULE, {**arguments, "plan": plan}, task_vars=variables)
+        answer.pop("requests", None)
+        return answer
+
+
+def plan_of(given: Mapping[str, Any], ca: authority.Authority, host: str) -> dict[str, Any]:
+    """Everything that the node must have or know. Its own names and addresses are the inventory's, not its own."""
+    members = given["members"]
+    own = next(member for member in members if member["name"] == host)
+    users = [given["user"], *([files.ROOT] if given["root_ok"] else [])]
+    every = names.all_names(members, given["extra_names"])
+    return {
+        "name": host,
+        "address": str(own["fabric_address"]),
+        "users": users,
+        "ports": given["ports"],
+        "key_type": given["key_type"],
+        "renew_seconds": given["renew_days"] * certificate.DAY_SECONDS,
+        "max_startups": given["max_startups"],
+        "max_sessions": given["max_sessions"],
+        "principals": list(every[host]),
+        "sources": names.sources(own),
+        "networks": list(names.networks(members)),
+        "host_ca": ca.public(HOST) or NOT_MADE_YET,
+        "user_ca": ca.public(USER) or NOT_MADE_YET,
+        "krl": base64.b64encode(ca.read(authority.KRL)).decode("ascii"),
+        "revoked_serials": {kind: sorted(ca.revoked(kind)[0]) for kind in (HOST, USER)},
+        "revoked_keys": sorted(ca.revoked(USER)[1]),
+        "ssh_config": files.client(users, every, given["ports"]),
+        "certificates": {},
+    }
+
+
+def requests_of(asked: Mapping[str, Mapping[str, str]], plan: Mapping[str, Any], host: str) -> list[authority.Request]:
+    """What is signed for a node: its own names and its own users, whatever it asks for."""
+    requests = []
+    for name, request in asked.items():
+        key = certificate.bare_key(request["public_key"])
+        if name == HOST:
+            wanted = Wanted(HOST, key, plan["host_ca"], tuple(plan["principals"]), {}, ())
+        elif name in plan["users"]:
+            wanted = Wanted(USER, key, plan["user_ca"], (name,), {"source-address": plan["sources"]}, EXTENSIONS)
+        else:
+            raise authority.AuthorityError(f"{host} asks for a certificate for {name}, which it does not get")
+        requests.append(authority.Request(host, name, wanted))
+    return requests

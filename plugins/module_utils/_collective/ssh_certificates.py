@@ -1,0 +1,54 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is wrong with the certificates of the ssh mesh, host by host.  Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import ERROR, WARNING, Finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.node import Node
+
+#: Any run of the site playbook renews far earlier (ssh_mesh_renew_days): so late, nobody has run it for a while.
+WARNING_DAYS = 21
+RENEW = "ssh_mesh_renew_days"
+FIX = "run the site playbook with --tags ssh_mesh: it signs new certificates where they are missing, wrong or lapsing"
+
+
+def findings(nodes: Sequence[Node]) -> list[Finding]:
+    """All nodes, cause by cause; nothing where no node has a certificate."""
+    known = [node for node in nodes if node.facts]
+    held = {node.name: list(node.facts.get("ssh", [])) for node in known}
+    result = [one for node in known for one in _problems(node, held[node.name])]
+    holders = list(dict.fromkeys(one["holder"] for own in held.values() for one in own))
+    for holder in holders:
+        without = [name for name, own in held.items() if holder not in [one["holder"] for one in own]]
+        if without:
+            cause = f"{', '.join(without)} without the ssh certificate of {_who(holder)}, which other members have"
+            result.append(Finding("GC-SSH-003", ERROR, tuple(without), cause, FIX))
+    return result
+
+
+def _who(holder: str) -> str:
+    return "the host" if holder == "host" else f"the user {holder}"
+
+
+def _days(node: Node) -> int:
+    """How early to warn: not before the inventory wants it renewed."""
+    value = str(node.wishes.get(RENEW, WARNING_DAYS))
+    return min(WARNING_DAYS, int(value)) if value.isdigit() else WARNING_DAYS
+
+
+def _problems(node: Node, held: Sequence[dict[str, Any]]) -> list[Finding]:
+    result = []
+    for one in held:
+        what = f"the ssh certificate of {_who(one['holder'])} on {node.name}"
+        if one["problem"]:
+            cause = f"{what} does not do: {one['problem']}"
+            result.append(Finding("GC-SSH-001", ERROR, (node.name,), cause, FIX))
+        elif one["valid_until"] != "never" and one["days_left"] < _days(node):
+            cause = f"{what} lapses on {one['valid_until']}, in {one['days_left']} days"
+            result.append(Finding("GC-SSH-002", WARNING, (node.name,), cause, FIX))
+    return result

@@ -1,0 +1,94 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the controller hands to a node, and what it signs for it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.gpu_cluster.plugins.action import ssh_mesh
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh.authority import Authority, AuthorityError
+
+
+def member(name: str, number: int) -> dict[str, Any]:
+    return {
+        "name": name,
+        "fabric_address": f"198.18.20.{number}",
+        "fabric_prefix": 24,
+        "management_address": f"198.18.10.{number}",
+        "addresses": [f"198.18.20.{number}"],
+    }
+
+
+GIVEN: dict[str, Any] = {
+    "members": [member("n1", 11), member("n2", 12)],
+    "extra_names": {},
+    "user": "train",
+    "root_ok": False,
+    "ports": [22],
+    "key_type": "ed25519",
+    "validity_days": 365,
+    "renew_days": 90,
+    "max_startups": 256,
+    "max_sessions": 128,
+}
+
+
+@pytest.fixture
+def ca(tmp_path: Path) -> Authority:
+    made = Authority(str(tmp_path / "ca"))
+    made.ensure()
+    return made
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> str:
+    argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "key")]
+    subprocess.run(argv, check=True, stdin=subprocess.DEVNULL, timeout=30)
+    return " ".join((tmp_path / "key.pub").read_text().split()[:2])
+
+
+def test_no_private_key_reaches_a_node(ca: Authority) -> None:
+    plan = json.dumps(ssh_mesh.plan_of(GIVEN, ca, "n1"))
+    for name in ("host_ca", "user_ca"):
+        for line in ca.text(name).splitlines():
+            assert line not in plan
+    assert "PRIVATE" not in plan
+
+
+def test_names_and_addresses_are_the_inventorys(ca: Authority, key: str) -> None:
+    plan = ssh_mesh.plan_of(GIVEN, ca, "n1")
+    asked = {
+        "host": {"public_key": key, "principals": "n2"},
+        "train": {"public_key": key, "source-address": "0.0.0.0/0"},
+    }
+    host, user = ssh_mesh.requests_of(asked, plan, "n1")
+    assert host.wanted.principals == ("n1", "n1-mgmt", "198.18.20.11", "198.18.10.11")
+    assert user.wanted.principals == ("train",)
+    assert user.wanted.options == {"source-address": "198.18.20.11/32,198.18.10.11/32"}
+
+
+@pytest.mark.parametrize("name", ["root", "alice", "n2"])
+def test_a_node_that_asks_for_somebody_else(ca: Authority, key: str, name: str) -> None:
+    plan = ssh_mesh.plan_of(GIVEN, ca, "n1")
+    with pytest.raises(AuthorityError, match=name):
+        ssh_mesh.requests_of({name: {"public_key": key}}, plan, "n1")
+
+
+def test_root_with_consent(ca: Authority, key: str) -> None:
+    plan = ssh_mesh.plan_of({**GIVEN, "root_ok": True}, ca, "n1")
+    (request,) = ssh_mesh.requests_of({"root": {"public_key": key}}, plan, "n1")
+    assert request.wanted.principals == ("root",)
+    assert "Match localuser root" in plan["ssh_config"]
+
+
+def test_another_member_changes_no_certificate(ca: Authority) -> None:
+    before = ssh_mesh.plan_of(GIVEN, ca, "n1")
+    after = ssh_mesh.plan_of({**GIVEN, "members": [*GIVEN["members"], member("n3", 13)]}, ca, "n1")
+    assert {name for name in before if before[name] != after[name]} == {"ssh_config"}
