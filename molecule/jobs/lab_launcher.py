@@ -1,0 +1,110 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""gpu-cluster-run as its user meets it: typed on the first node, watched, interrupted."""
+
+from __future__ import annotations
+
+import base64
+import shlex
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+from lab_cluster import PROJECT, Cluster
+
+FOLDER = "/var/tmp/lab-launcher"
+#: A rank without torch: it leaves a daemon behind, says who it is, and then ends as it was told, or not at all.
+WORKER = """\
+import os, signal, subprocess, sys, time
+rank, how = int(os.environ["RANK"]), sys.argv[1:]
+if "deaf" in how:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+subprocess.Popen(["setsid", "sleep", "600"])
+names = ("WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "SEEN")
+print("here", *(f"{name}={os.environ.get(name)}" for name in names), flush=True)
+if f"exit{rank}" in how:
+    print("last words", file=sys.stderr, flush=True)
+    sys.exit(7)
+if f"kill{rank}" in how:
+    os.kill(os.getpid(), signal.SIGKILL)
+if "end" not in how:
+    time.sleep(600)
+"""
+#: Everything of the user but what logs in.
+LEFT = "ps -u train -o comm=,args= | grep -vE '^(systemd|\\(sd-pam\\)|sshd|dbus-daemon|ps) ' || true"
+
+
+class Job:
+    """A gpu-cluster-run that runs."""
+
+    def __init__(self, cluster: Cluster, *arguments: str, user: str = "train") -> None:
+        self.cluster = cluster
+        self.node = next(iter(cluster.hosts))
+        self.pid = f"{FOLDER}/pid"
+        command = shlex.join(["gpu-cluster-run", "--log-dir", f"{FOLDER}/logs", *arguments])
+        shell = f"cd {FOLDER} && rm -f {self.pid} && echo $$ > {self.pid} && exec {command}"
+        argv = cluster.lab_argv("exec", self.node, "su", user, "-s", "/bin/sh", "-c", shell)
+        self.process = subprocess.Popen(
+            argv, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        )
+        self.lines: list[str] = []
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self) -> None:
+        if self.process.stdout is not None:
+            self.lines.extend(line.rstrip("\n") for line in iter(self.process.stdout.readline, ""))
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+    def seen(self, words: str, times: int = 1, *, after: int = 0, deadline: float = 90) -> int:
+        """Wait for so many lines with these words; the number of lines until then."""
+        end = time.monotonic() + deadline
+        while True:
+            found = [number for number, line in enumerate(list(self.lines)) if number >= after and words in line]
+            if len(found) >= times:
+                return found[times - 1] + 1
+            assert self.reader.is_alive() and time.monotonic() < end, f"{words!r} {len(found)} times in:\n{self.text}"
+            time.sleep(0.05)
+
+    def signal(self, name: str) -> None:
+        self.cluster.shell(self.node, f"kill -{name} $(cat {self.pid})")
+
+    def end(self, deadline: float = 90) -> int:
+        """Its exit code."""
+        code = self.process.wait(deadline)
+        self.reader.join(10)
+        return code
+
+
+def left(cluster: Cluster, deadline: float = 0) -> list[str]:
+    """What the cluster's user still runs anywhere, when so many seconds have not been enough."""
+    end = time.monotonic() + deadline
+    while True:
+        found = cluster.on_all(LEFT)
+        if not found or time.monotonic() >= end:
+            return found
+        time.sleep(0.2)
+
+
+def write(cluster: Cluster, name: str, path: str, text: str) -> None:
+    packed = base64.b64encode(text.encode()).decode()
+    cluster.shell(name, f"echo {packed} | base64 -d > {path}")
+
+
+def prepare(cluster: Cluster) -> None:
+    """A folder with the scripts, the same on all nodes."""
+    training = Path(__file__).with_name("train_ddp.py").read_text(encoding="utf-8")
+    for name in cluster.hosts:
+        cluster.shell(name, f"rm -rf {FOLDER} && mkdir {FOLDER} && chown train: {FOLDER}")
+        write(cluster, name, f"{FOLDER}/train_ddp.py", training)
+        write(cluster, name, f"{FOLDER}/worker.py", WORKER)
+
+
+def clean(cluster: Cluster) -> None:
+    for name in cluster.hosts:
+        cluster.shell(name, f"rm -rf {FOLDER}")

@@ -1,0 +1,370 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What gpu-cluster-run decides before it starts anything, and what it makes of what it hears."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+PROGRAM = Path(__file__).parents[4] / "roles" / "launcher" / "files" / "gpu-cluster-run"
+MEMBERS = [
+    {"name": "n1", "address": "192.0.2.11", "network": "192.0.2.0/24", "slots": 2},
+    {"name": "n2", "address": "192.0.2.12", "network": "192.0.2.0/24", "slots": 1},
+    {"name": "n3", "address": "192.0.2.13", "network": "192.0.2.0/24", "slots": 2},
+]
+CLUSTER = {
+    "schema": 1,
+    "user": "train",
+    "python": "/opt/torch/bin/python",
+    "mpirun": "/usr/bin/mpirun",
+    "ssh_port": 22,
+    "rendezvous": {"first": 29400, "last": 29599, "default": 29500},
+    "members": MEMBERS,
+    "environment": {},
+}
+
+
+def load() -> ModuleType:
+    loader = importlib.machinery.SourceFileLoader("gpu_cluster_run", str(PROGRAM))
+    specification = importlib.util.spec_from_loader("gpu_cluster_run", loader)
+    assert specification is not None
+    module = importlib.util.module_from_spec(specification)
+    sys.modules["gpu_cluster_run"] = module
+    keep, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    loader.exec_module(module)
+    sys.dont_write_bytecode = keep
+    return module
+
+
+program = load()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Any:
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps(CLUSTER))
+    return program.read_cluster(str(path))
+
+
+def planned(cluster: Any, *arguments: str, environ: dict[str, str] | None = None) -> list[dict[str, Any]]:
+    options = program.make_parser().parse_args(arguments)
+    jobs: list[dict[str, Any]] = program.plan(cluster, options, environ or {}, "/data")
+    return jobs
+
+
+def refused(cluster: Any, *arguments: str) -> list[str]:
+    with pytest.raises(program.Refused) as caught:
+        planned(cluster, *arguments)
+    assert caught.value.code == 64
+    reasons: list[str] = caught.value.reasons
+    return reasons
+
+
+# ---- Input
+
+
+def test_all_members_in_the_order_of_the_inventory(cluster: Any) -> None:
+    jobs = planned(cluster, "train.py", "--lr", "0.1")
+    assert [(job["name"], job["node"], job["first"], job["ranks"]) for job in jobs] == [
+        ("n1", 0, 0, 2),
+        ("n2", 1, 2, 1),
+        ("n3", 2, 3, 2),
+    ]
+    assert {job["world_size"] for job in jobs} == {5} and {job["master"] for job in jobs} == {"192.0.2.11"}
+    assert jobs[0]["command"] == ["/opt/torch/bin/python", "-u", "/data/train.py", "--lr", "0.1"]
+
+
+def test_chosen_members_have_the_order_that_was_typed(cluster: Any) -> None:
+    jobs = planned(cluster, "--nodes", "n3,n1", "--nproc-per-node", "4", "train.py")
+    assert [(job["name"], job["first"]) for job in jobs] == [("n3", 0), ("n1", 4)]
+    assert jobs[1]["master"] == "192.0.2.13"
+    assert [job["name"] for job in planned(cluster, "--num-nodes", "2", "train.py")] == ["n1", "n2"]
+
+
+def test_a_program_that_is_no_python_runs_as_it_is(cluster: Any) -> None:
+    assert planned(cluster, "bin/simulate", "-n", "1")[0]["command"] == ["/data/bin/simulate", "-n", "1"]
+
+
+def test_all_reasons_at_once(cluster: Any) -> None:
+    assert refused(
+        cluster,
+        "--nodes",
+        "n1,n9,n1",
+        "--env",
+        "1X=2",
+        "--env",
+        "RANK=0",
+        "--min-nodes",
+        "2",
+        "--lost-after",
+        "1",
+        "t.py",
+    ) == [
+        "--nodes: 'n9' is no member, these are: n1, n2, n3",
+        "--nodes: 'n1' stands there twice",
+        "--env '1X=2': '1X' is no name of a variable, give NAME=VALUE",
+        "--env RANK: the launcher sets this per rank, leave it out",
+        "--min-nodes needs --mode elastic",
+        "--lost-after 1: give 5 to 600 seconds",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--num-nodes", "4"], "--num-nodes 4: give 1 to 3, the nodes of the cluster"),
+        (["--nproc-per-node", "0"], "--nproc-per-node 0: give 1 to 1024"),
+        (["--grace", "-1"], "--grace -1: give 0 to 600 seconds"),
+        (["--env", "HERE"], "--env HERE: it is not set here, give HERE=VALUE"),
+        (["--env", "A=1\n2"], "--env A: the value must be one line"),
+        (["--mode", "elastic", "--min-nodes", "4"], "--min-nodes 4: give 1 to 3, the most nodes of this job"),
+        (["--mode", "elastic", "--max-nodes", "9"], "--max-nodes 9: give 1 to 3, the nodes of this job"),
+        (["--mode", "elastic", "--max-restarts", "-1"], "--max-restarts -1: give 0 or more"),
+    ],
+)
+def test_a_wrong_value_is_refused(cluster: Any, arguments: list[str], reason: str) -> None:
+    assert refused(cluster, *arguments, "train.py") == [reason]
+
+
+def test_usage_errors_have_our_code() -> None:
+    with pytest.raises(program.Refused) as caught:
+        program.make_parser().parse_args(["--mode", "magic", "train.py"])
+    assert caught.value.code == 64
+
+
+def test_a_variable_is_taken_from_here(cluster: Any) -> None:
+    job = planned(cluster, "--env", "TOKEN", "--env", "B=a=b", "train.py", environ={"TOKEN": "x"})[0]
+    assert job["variables"] == {"TOKEN": "x", "B": "a=b"}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "is not what this program reads"),
+        (json.dumps({**CLUSTER, "schema": 2}), "has schema 2, this program reads schema 1"),
+        (json.dumps({**CLUSTER, "members": [{}]}), "is not what this program reads (KeyError('name'))"),
+        (None, "can't be read (No such file or directory)"),
+    ],
+)
+def test_a_bad_description_of_the_cluster(tmp_path: Path, text: str | None, words: str) -> None:
+    path = tmp_path / "cluster.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(program.Refused) as caught:
+        program.read_cluster(str(path))
+    assert caught.value.code == 64 and words in caught.value.reasons[0]
+    assert "--tags launcher" in caught.value.reasons[0]
+
+
+# ---- Commands
+
+
+def words(command: list[str], option: str) -> str:
+    return command[command.index(option) + 1]
+
+
+def test_torchrun_knows_its_node_and_its_address(cluster: Any) -> None:
+    command = program.torchrun_command(planned(cluster, "train.py")[1], 29501)
+    assert command[:3] == ["/opt/torch/bin/python", "-m", "torch.distributed.run"]
+    assert words(command, "--node-rank") == "1" and words(command, "--nnodes") == "3"
+    assert words(command, "--master-addr") == "192.0.2.11" and words(command, "--master-port") == "29501"
+    assert words(command, "--local-addr") == "192.0.2.12" and words(command, "--nproc-per-node") == "1"
+    assert command[-1] == "--rank"
+
+
+def test_only_the_first_node_hosts_an_elastic_rendezvous(cluster: Any) -> None:
+    jobs = planned(cluster, "--mode", "elastic", "--min-nodes", "2", "--max-restarts", "7", "train.py")
+    first, second = (program.torchrun_command(job, 29501) for job in jobs[:2])
+    assert words(first, "--nnodes") == "2:3" and words(first, "--max-restarts") == "7"
+    assert words(first, "--rdzv-endpoint") == words(second, "--rdzv-endpoint") == "192.0.2.11:29501"
+    assert words(first, "--rdzv-conf").startswith("is_host=true,")
+    assert words(second, "--rdzv-conf").startswith("is_host=false,")
+    assert words(first, "--rdzv-id") == words(second, "--rdzv-id") == jobs[0]["id"]
+    start = program.node_commands(jobs[0], 29501)[0]
+    assert start.variables == {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+
+
+def test_plain_ranks_get_their_variables(cluster: Any) -> None:
+    starts = program.node_commands(planned(cluster, "--mode", "env", "train.py")[2], 29502)
+    assert [start.variables["RANK"] for start in starts] == ["3", "4"]
+    assert starts[1].variables == {
+        "RANK": "4",
+        "LOCAL_RANK": "1",
+        "WORLD_SIZE": "5",
+        "LOCAL_WORLD_SIZE": "2",
+        "GROUP_RANK": "2",
+        "MASTER_ADDR": "192.0.2.11",
+        "MASTER_PORT": "29502",
+    }
+
+
+def test_mpirun_runs_on_the_first_node_only(cluster: Any) -> None:
+    jobs = planned(cluster, "--mode", "mpirun", "train.py")
+    assert [len(program.node_commands(job, 29500)) for job in jobs] == [1, 0, 0]
+    command = program.node_commands(jobs[0], 29500)[0].argv
+    assert words(command, "--host") == "192.0.2.11:2,192.0.2.12:1,192.0.2.13:2" and words(command, "-np") == "5"
+
+
+def test_ranks_of_mpirun_get_the_names_that_torch_knows() -> None:
+    given = {
+        "OMPI_COMM_WORLD_RANK": "3",
+        "OMPI_COMM_WORLD_SIZE": "5",
+        "OMPI_COMM_WORLD_LOCAL_RANK": "0",
+        "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
+    }
+    assert program.from_mpi(given) == {"RANK": "3", "WORLD_SIZE": "5", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2"}
+    assert program.hello(given) == {"rank": 3, "local_rank": 0, "attempt": 0}
+    assert program.from_mpi({"RANK": "1"}) == {}
+
+
+def test_the_nodes_file_keeps_its_equals_sign_and_says_nothing_about_ranks() -> None:
+    text = "# ours\nMASTER_ADDR=192.0.2.1\nWORLD_SIZE=9\nNCCL_SOCKET_IFNAME==fab0\nGLOO_SOCKET_IFNAME=fab0\n\n"
+    assert program.read_environment(text) == {"NCCL_SOCKET_IFNAME": "=fab0", "GLOO_SOCKET_IFNAME": "fab0"}
+
+
+def test_addresses_of_both_kinds_have_ports() -> None:
+    assert program.endpoint("192.0.2.1", 29500) == "192.0.2.1:29500"
+    assert program.endpoint("2001:db8::1", 29500) == "[2001:db8::1]:29500"
+
+
+# ---- Processes and streams
+
+
+def test_a_job_is_what_is_marked_what_was_started_and_all_below() -> None:
+    process = program.Process
+    table = {
+        10: process(1, False, "agent"),
+        11: process(10, False, "mpirun"),
+        20: process(1, False, "orted"),
+        21: process(20, True, "rank"),
+        22: process(21, False, "python that has cleared its environment"),
+        30: process(1, True, "daemon of the script"),
+        40: process(1, False, "sshd"),
+        41: process(40, False, "another job"),
+    }
+    assert program.belonging(table, 10) == {11, 20, 21, 22, 30}
+    assert program.descendants(table, [21]) == {22}
+
+
+def test_progress_bars_come_line_by_line() -> None:
+    lines = program.Lines()
+    assert lines.feed(b"10%\r20%\r\nha") == ["10%", "20%"]
+    assert lines.feed("lf \u00fc\n".encode()[:4]) == []
+    assert lines.end() == ["half \ufffd"] and lines.end() == []
+
+
+def test_a_line_without_end_does_not_fill_the_memory() -> None:
+    lines = program.Lines()
+    assert lines.feed(b"x" * (program.MAX_LINE + 1)) == ["x" * (program.MAX_LINE + 1)] and lines.rest == b""
+
+
+@pytest.mark.parametrize(
+    ("status", "ended", "text"),
+    [(0, (0, 0), "exit code 0"), (7 << 8, (7, 0), "exit code 7"), (9, (0, 9), "signal 9 (SIGKILL)")],
+)
+def test_how_a_process_has_ended(status: int, ended: tuple[int, int], text: str) -> None:
+    assert program.exit_of(status) == ended
+    assert program.in_words(*ended) == text
+
+
+# ---- The launcher's decisions
+
+
+class Connected:
+    """A launcher whose nodes all run, without ssh."""
+
+    def __init__(self, cluster: Any, *arguments: str) -> None:
+        self.launcher = program.Launcher(planned(cluster, *arguments, "train.py"), 22)
+        self.said: list[str] = []
+        self.sent: list[tuple[str, str]] = []
+        self.launcher.say = self.said.append
+        for node in self.launcher.nodes:
+            node.state = "running"
+            node.send = lambda node=node, **order: self.sent.append((node.name, order["do"]))
+
+    def fails(self, node: int, rank: int, code: int, number: int = 0) -> None:
+        self.launcher.on_exit(self.launcher.nodes[node], rank, code, number, ["last words"], "/logs/x")
+
+
+@pytest.fixture
+def running(cluster: Any) -> Connected:
+    return Connected(cluster)
+
+
+def test_the_first_failure_counts(running: Connected) -> None:
+    running.fails(1, 2, 7)
+    running.fails(0, 0, 1)
+    assert running.sent == [("n1", "stop"), ("n2", "stop"), ("n3", "stop")]
+    assert running.launcher.verdict() == 7
+    assert (
+        running.said[0]
+        == "rank 2 on n2 ended with exit code 7; its log is /logs/x there, its last lines:\n    last words"
+    )
+
+
+def test_a_peer_that_was_stopped_is_not_the_cause(running: Connected) -> None:
+    """mpirun and torchrun stop the others; that news may be faster."""
+    running.fails(0, 0, 0, 15)
+    running.fails(1, 2, 7)
+    assert running.launcher.verdict() == 7
+
+
+def test_a_rank_without_memory_is_the_cause(running: Connected) -> None:
+    running.fails(0, 0, 0, 9)
+    running.fails(1, 2, 1)
+    assert running.launcher.verdict() == 137
+
+
+def test_a_lost_node_ends_the_job(running: Connected) -> None:
+    running.launcher.gone(running.launcher.nodes[1], "it did not answer for 20 seconds")
+    assert running.launcher.verdict() == 75
+    assert running.said[0] == "n2 was lost: it did not answer for 20 seconds"
+
+
+def test_an_elastic_job_goes_on_while_enough_nodes_are_left(cluster: Any) -> None:
+    running = Connected(cluster, "--mode", "elastic", "--min-nodes", "2")
+    running.launcher.gone(running.launcher.nodes[2], "no power")
+    assert not running.launcher.stopping and "the job goes on with 2 nodes" in running.said[0]
+    running.launcher.gone(running.launcher.nodes[1], "no power")
+    assert running.launcher.verdict() == 75
+    assert "n2 was lost: no power; the job can't go on: fewer than --min-nodes 2 are left" in running.said
+
+
+def test_an_elastic_job_ends_with_its_first_node(cluster: Any) -> None:
+    running = Connected(cluster, "--mode", "elastic")
+    running.launcher.gone(running.launcher.nodes[0], "no power")
+    assert running.launcher.verdict() == 75
+    assert running.said[0] == "n1 was lost: no power; the job can't go on: it holds the rendezvous"
+
+
+def test_an_elastic_job_has_the_code_of_the_rank_that_used_up_the_restarts(cluster: Any) -> None:
+    running = Connected(cluster, "--mode", "elastic")
+    running.fails(1, 2, 7)
+    assert not running.launcher.stopping
+    running.launcher.on_ended(running.launcher.nodes[1], 1, 0, ["torchrun gives up"])
+    assert running.launcher.verdict() == 7
+
+
+def test_what_fails_before_any_rank_has_the_starters_code(running: Connected) -> None:
+    running.launcher.on_ended(running.launcher.nodes[1], 1, 0, ["No module named torch"])
+    assert running.launcher.verdict() == 1
+    assert "torchrun on n2 ended with exit code 1" in running.said[0] and "No module named torch" in running.said[0]
+
+
+def test_nodes_that_can_not_be_used_are_named_together(running: Connected) -> None:
+    for node, problem in zip(running.launcher.nodes, (["no file"], [], ["no folder", "no interface"]), strict=True):
+        node.state = "lost" if problem else "ready"
+        node.problems = problem
+    with pytest.raises(program.Refused) as caught:
+        running.launcher.start()
+    assert caught.value.code == 69
+    assert caught.value.reasons == ["n1: no file", "n3: no folder", "n3: no interface"]
