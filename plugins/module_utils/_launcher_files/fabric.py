@@ -1,0 +1,64 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The interface that carries a node's fabric address, read from ``ip -json address``. Pure."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from typing import NamedTuple
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
+
+COMMAND = ["ip", "-json", "address", "show"]
+#: NCCL and Gloo ignore names of one character (ncclOsFindInterfaces in github.com/NVIDIA/nccl src/os/linux.cc;
+#: measured with Gloo of torch 2.13).
+SHORTEST = 2
+
+ERR_ABSENT = "no interface of this node has this address, it has %s"
+ERR_DOWN = "%s has this address and is down"
+ERR_NO_CARRIER = "%s has this address and no carrier; NCCL takes only interfaces that run"
+ERR_SHORT = "NCCL and Gloo ignore interfaces whose name has one character"
+FIX_ABSENT = "run the role static_network first, or correct gpu_cluster_fabric_address"
+
+
+class Link(NamedTuple):
+    """One interface."""
+
+    name: str
+    up: bool
+    carrier: bool
+    addresses: tuple[str, ...]
+
+
+def parse(text: str) -> list[Link]:
+    """Read the answer; flags as in ip-address(8)."""
+    links = []
+    for entry in json.loads(text or "[]"):
+        flags = entry.get("flags", [])
+        addresses = tuple(str(one["local"]) for one in entry.get("addr_info", []) if "local" in one)
+        links.append(Link(str(entry["ifname"]), "UP" in flags, "LOWER_UP" in flags, addresses))
+    return links
+
+
+def find(links: list[Link], address: str) -> Link | None:
+    """The interface with the address; one that is up comes first."""
+    wanted = ipaddress.ip_address(address)
+    having = [link for link in links if wanted in [ipaddress.ip_address(text) for text in link.addresses]]
+    return min(having, key=lambda link: (not link.up, not link.carrier), default=None)
+
+
+def problems(link: Link | None, links: list[Link], address: str) -> list[Problem]:
+    """Why jobs cannot use the interface."""
+    variable, value = "launcher_fabric_address", shown(address)
+    if link is None:
+        has = [f"{one.name} {one.addresses[0]}" for one in links if one.addresses and one.name != "lo"]
+        return [Problem(variable, value, ERR_ABSENT % (", ".join(has) or "none"), FIX_ABSENT)]
+    if not link.up:
+        return [Problem(variable, value, ERR_DOWN % link.name, f"set it up: nmcli device connect {link.name}")]
+    if not link.carrier:
+        return [Problem(variable, value, ERR_NO_CARRIER % link.name, "look at the cable and the switch")]
+    if len(link.name) < SHORTEST:
+        return [Problem(variable, shown(link.name), ERR_SHORT, "rename the interface")]
+    return []
