@@ -16,7 +16,7 @@ from typing import Any
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import gpus
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import gpus, host_keys, users
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import (
     ERR_SAMPLE,
     ERR_UNREADABLE,
@@ -49,6 +49,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan i
     PortPlanError,
     make_port_plan,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import wishes as ssh_wishes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._tuning import limits as tuning_limits
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._tuning import parameters
 
@@ -57,7 +58,17 @@ MINIMUM_MEMBERS = 2
 #: The host of a problem that belongs to the inventory as a whole.
 WHOLE_INVENTORY = "inventory"
 CLUSTER_PREFIX = "gpu_cluster_"
-CLUSTER_VARIABLES = (FABRIC_ADDRESS, FABRIC_INTERFACE, FURTHER_ADDRESSES, PORTS, GROUP, gpus.GPUS)
+CLUSTER_VARIABLES = (
+    FABRIC_ADDRESS,
+    FABRIC_INTERFACE,
+    FURTHER_ADDRESSES,
+    PORTS,
+    GROUP,
+    gpus.GPUS,
+    users.USER,
+    host_keys.KNOWN_HOSTS,
+    host_keys.FINGERPRINT,
+)
 #: Facts that the collection sets itself during a run; they look like variables of a role.
 PUBLISHED_FACTS = ("common_members", "common_port_plan")
 #: Role names that other people's variables may well start with: there only a near miss is a typo.
@@ -79,6 +90,7 @@ OWN_RULES: dict[str, Callable[[Any], list[Problem]]] = {
     parameters.EPHEMERAL: parameters.ephemeral_problems,
     parameters.RESERVED: parameters.reserved_problems,
     tuning_limits.LIMITS: tuning_limits.limit_problems,
+    **ssh_wishes.RULES,
 }
 #: What the look at the hosts is made with, as playbooks/preflight.yml hands it over, beside the variables of preflight.
 LOOKED_WITH: dict[str, type | tuple[type, ...]] = {
@@ -317,6 +329,8 @@ def inventory_problems(variables: Variables, hosts: Sequence[str], group: str, s
         + static_network_problems(variables, hosts)
         + _port_problems(variables, hosts)
         + gpus.inventory_gpu_problems(variables, hosts)
+        + host_keys.host_key_problems(variables, hosts)
+        + users.user_problems(variables, hosts)
         + _role_variable_problems(variables, hosts, specs)
         + _pin_problems(variables, hosts, specs)
     )
