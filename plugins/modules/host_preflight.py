@@ -17,6 +17,7 @@ description:
   - Looks at the system and its version, Python, the user, systemd, NetworkManager, firewalld, the network cards that
     are declared (present, with a link, and with drivers that take the MTU), the number of GPUs, the running and the
     installed kernels, the clock, and the free space for the PyTorch environment.
+  - Also returns the facts of M(baremetal.gpu_cluster.gpu_node_facts), so that the roles of a run need not ask again.
   - A node with problems is a successful result; whoever calls the module decides, after all hosts have answered.
   - An action plugin of the same name reads the controller's clock before and after, and turns a failing become into a
     result, so that one node without sudo does not hide the problems of the others.
@@ -68,6 +69,12 @@ options:
         are a problem, which lists the addresses that are there. V(-1) compares nothing.
     type: int
     default: -1
+  user:
+    description:
+      - Name of the user who runs jobs. What the node knows of the user is returned as a fact, and is no problem here.
+        Empty looks for nobody.
+    type: str
+    default: ""
   commands:
     description: Commands that must exist on the node.
     type: list
@@ -86,6 +93,7 @@ attributes:
     platforms: posix
     details: Answers on every Linux; anything that is not EL9 or EL10 is itself a problem.
 seealso:
+  - module: baremetal.gpu_cluster.gpu_node_facts
   - plugin: baremetal.gpu_cluster.host_problems
     plugin_type: filter
 """
@@ -102,6 +110,12 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+ansible_facts:
+  description:
+    - C(gpu_node), as M(baremetal.gpu_cluster.gpu_node_facts) returns it without options.
+    - C(getent_passwd) with the entry of O(user), or none, as M(ansible.builtin.getent) returns it.
+  returned: success
+  type: dict
 problems:
   description: What is wrong, each with C(variable), C(value), C(rule), C(fix) and an empty C(host).
   returned: success
@@ -139,6 +153,7 @@ observed:
 """
 
 import os
+import pwd
 import sys
 import time
 
@@ -147,6 +162,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed import ssh_connection
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall import ssh
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import pci
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node.gather import TORCH_PREFIX, Node, gather
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node.tree import (
     installed_kernels,
     nvidia_devices,
@@ -224,6 +240,14 @@ def output(module: AnsibleModule, *words: str) -> str:
     return str(out)
 
 
+def passwd_entry(name: str) -> list[str] | None:
+    """What getent lists after the name: password, uid, gid, comment, home, shell. None where there is no such user."""
+    try:
+        return [str(field) for field in pwd.getpwnam(name)[1:]]
+    except KeyError:
+        return None
+
+
 def observe(module: AnsibleModule) -> Observed:
     """Read the node."""
     install_path = module.params["install_path"]
@@ -261,6 +285,7 @@ def main() -> None:
             "stale_kernel": {"type": "str", "choices": [REPORT, REFUSE], "default": REPORT},
             "ports": {"type": "raw", "default": {}},
             "gpus": {"type": "int", "default": ANY_GPUS},
+            "user": {"type": "str", "default": ""},
             "commands": {"type": "list", "elements": "str", "default": ["firewall-cmd", "ip", "nmcli"]},
         },
         supports_check_mode=True,
@@ -276,8 +301,13 @@ def main() -> None:
     )
     observed = observe(module)
     newest = newest_kernel(observed.running_kernel, observed.installed_kernels)
+    user = module.params["user"]
+    facts, warnings = gather(Node(), TORCH_PREFIX, False)
+    for warning in warnings:
+        module.warn(warning)
     module.exit_json(
         changed=False,
+        ansible_facts={"gpu_node": facts, **({"getent_passwd": {user: passwd_entry(user)}} if user else {})},
         problems=[problem.as_dict() for problem in host_problems(expected, observed)],
         notes=[note.as_dict() for note in host_notes(expected, observed)],
         observed={

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.baremetal.gpu_cluster.plugins.filter.cluster_members import cluster_members
 from ansible_collections.baremetal.gpu_cluster.plugins.filter.host_problems import host_problems
 from ansible_collections.baremetal.gpu_cluster.plugins.filter.hosts_block import hosts_block
 from ansible_collections.baremetal.gpu_cluster.plugins.filter.inventory_problems import inventory_problems, role_specs
+from ansible_collections.baremetal.gpu_cluster.plugins.filter.play_targets import play_targets
 from ansible_collections.baremetal.gpu_cluster.plugins.filter.port_plan import port_plan
 from ansible_collections.baremetal.gpu_cluster.plugins.filter.problem_table import problem_table
 
@@ -75,6 +77,27 @@ def test_every_role_with_variables_is_among_the_specs() -> None:
 def test_a_collection_without_roles_is_no_good_inventory(tmp_path: Path) -> None:
     with pytest.raises(AnsibleFilterError, match="the collection is not complete"):
         role_specs(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        ({}, "gpu_cluster"),
+        ({"gpu_cluster_group": "rack1"}, "rack1"),
+        ({"gpu_cluster_group": "rack1", "__gpu_cluster_targets": ["n2", "n3"]}, ["n2", "n3"]),
+        ({"gpu_cluster_group": "rack1", "__gpu_cluster_targets": ""}, "rack1"),
+    ],
+)
+def test_the_phases_run_on_the_members_or_on_some_of_them(own: dict[str, Any], expected: object) -> None:
+    assert play_targets(own) == expected
+
+
+def test_every_play_on_members_takes_its_hosts_from_the_filter() -> None:
+    playbooks = Path(__file__).resolve().parents[4] / "playbooks"
+    for name in ("base", "check", "gpu", "inventory", "network", "preflight", "runtime"):
+        plays = [play["hosts"] for play in yaml.safe_load((playbooks / f"{name}.yml").read_text()) if "hosts" in play]
+        others = {hosts for hosts in plays if "baremetal.gpu_cluster.play_targets" not in hosts}
+        assert plays and others <= {"localhost"}, f"{name}: {others}"
 
 
 def test_filters_raise_with_all_reasons() -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -83,3 +84,9 @@ def test_the_ports_of_ssh_come_from_the_port_plan() -> None:
     assert host_preflight.planned_ssh_ports({}) == (22,)
     assert host_preflight.planned_ssh_ports({"ssh": [22, 2222]}) == (22, 2222)
     assert host_preflight.planned_ssh_ports({"ssh": "x"}) == host_preflight.planned_ssh_ports("x") == ()
+
+
+def test_the_user_is_told_as_getent_tells_it() -> None:
+    listed = subprocess.run(["getent", "passwd", "root"], check=True, capture_output=True, text=True).stdout
+    assert host_preflight.passwd_entry("root") == listed.strip().split(":")[1:]
+    assert host_preflight.passwd_entry("no-such-user") is None
