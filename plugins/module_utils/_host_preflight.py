@@ -61,6 +61,8 @@ FIX_LINK = "check cable, transceiver and switch port; `ip -br link` on the node 
 _OS_RELEASE_LINE = re.compile(r"^([A-Z_]+)=(.*)$")
 #: Kinds of interfaces that borrow the hardware address of a card.
 _BORROWERS = ("bond", "bridge", "ipvlan", "macvlan", "macvtap", "team", "vlan")
+#: What ssh says of a key that it does not know, or knows otherwise (sshconnect.c of OpenSSH).
+_HOST_KEY = re.compile(r"Host key verification failed|REMOTE HOST IDENTIFICATION HAS CHANGED")
 _BECOME = re.compile(r"(?:Missing|Incorrect) \w+ password|privilege escalation|\bsudo(?:ers)?\b")
 _INTERPRETER = re.compile(r"requires a minimum of Python|python[0-9.]*: (?:No such file|not found|Permission denied)")
 _SEGMENT = re.compile(r"[0-9]+|[A-Za-z]+|~|\^")
@@ -406,6 +408,8 @@ def unheard(host: str, result: object) -> Problem | None:
         return Problem("ansible_become", "", ERR_BECOME % said, fix, host)
     if result.get("unreachable"):
         fix = "check that the node is up, and ansible_host, ansible_user and the key of this host"
+        if _HOST_KEY.search(message):
+            fix = "run baremetal.gpu_cluster.host_keys, which shows its key and the ways to accept it (docs/rebuild.md)"
         return Problem("ansible_host", "", f"cannot be reached: {message}", fix, host)
     if _INTERPRETER.search(said):
         fix = "set ansible_python_interpreter to a Python of the node that is new enough"

@@ -487,3 +487,9 @@ def test_problems_of_all_hosts_and_hosts_that_said_nothing() -> None:
         ),
         ("n5", "host_preflight: no result from this host. Fix: repeat the command with -vvv."),
     ]
+
+
+def test_an_unknown_host_key_has_a_playbook_that_shows_it() -> None:
+    said = "Task failed: No ED25519 host key is known for 192.0.2.13\nHost key verification failed."
+    (problem,) = core.collected_problems([("n1", {"unreachable": True, "msg": said})])
+    assert "run baremetal.gpu_cluster.host_keys" in problem.sentence()
