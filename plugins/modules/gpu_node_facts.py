@@ -41,6 +41,10 @@ options:
         and has 60. When it fails there is a warning, and the versions are those of the files.
     type: bool
     default: false
+  openmpi_prefix:
+    description: The folder above C(bin/ompi_info) of Open MPI. Without one there, C(ompi_info) of the system is asked.
+    type: path
+    default: /usr/lib64/openmpi
 extends_documentation_fragment:
   - ansible.builtin.action_common_attributes
   - ansible.builtin.action_common_attributes.facts
@@ -158,8 +162,8 @@ ansible_facts:
         ssh:
           description:
             - The certificates of M(baremetal.gpu_cluster.ssh_mesh), each with its C(holder) (V(host) or a user),
-              C(kind), C(key_id), C(serial), C(principals), C(valid_from) and C(valid_until) in UTC, the whole days that are
-              left as C(days_left), and C(problem), in words why it does not do now, empty when it does.
+              C(kind), C(key_id), C(serial), C(principals), C(valid_from) and C(valid_until) in UTC, C(days_left) in whole
+              days, and C(problem), in words why it does not do now, empty when it does.
             - Empty where there are none. Whether one is revoked is not looked at.
           returned: always
           type: list
@@ -236,7 +240,12 @@ ansible_facts:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node.gather import TORCH_PREFIX, Node, gather
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node.gather import (
+    OPENMPI_PREFIX,
+    TORCH_PREFIX,
+    Node,
+    gather,
+)
 
 
 def main() -> None:
@@ -246,10 +255,12 @@ def main() -> None:
             "root": {"type": "path", "default": "/"},
             "torch_prefix": {"type": "path", "default": TORCH_PREFIX},
             "import_torch": {"type": "bool", "default": False},
+            "openmpi_prefix": {"type": "path", "default": OPENMPI_PREFIX},
         },
         supports_check_mode=True,
     )
-    facts, warnings = gather(Node(module.params["root"]), module.params["torch_prefix"], module.params["import_torch"])
+    given = module.params
+    facts, warnings = gather(Node(given["root"]), given["torch_prefix"], given["import_torch"], given["openmpi_prefix"])
     for warning in warnings:
         module.warn(warning)
     module.exit_json(changed=False, ansible_facts={"gpu_node": facts})

@@ -128,6 +128,8 @@ def inventory(nodes: Sequence[Node], paths: Paths) -> str:
         f"    ansible_ssh_private_key_file: {json.dumps(str(paths.key))}",
         f"    ansible_ssh_common_args: {json.dumps(shlex.join(ssh_options(paths)))}",
         f"    gpu_cluster_known_hosts: {json.dumps(str(paths.known_hosts))}",
+        # The default, said aloud: molecule adds an inventory of its own.
+        f'    ssh_mesh_ca_dir: "{{{{ inventory_dir }}}}/{CERTIFICATES}"',
     ]
     return "\n".join(lines) + "\n"
 

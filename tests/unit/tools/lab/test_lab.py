@@ -92,6 +92,7 @@ def test_inventory_is_what_ansible_needs() -> None:
     words = shlex.split(data["vars"]["ansible_ssh_common_args"])
     assert words == ["-o", 'UserKnownHostsFile="/a checkout/.lab/known_hosts"', "-o", "StrictHostKeyChecking=yes"]
     assert data["vars"]["gpu_cluster_known_hosts"] == "/a checkout/.lab/known_hosts"
+    assert data["vars"]["ssh_mesh_ca_dir"] == "{{ inventory_dir }}/.ssh_ca"
 
 
 def written(tmp_path: Path, **inventories: list[Node]) -> Paths:
