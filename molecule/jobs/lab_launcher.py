@@ -21,6 +21,12 @@ import os, signal, subprocess, sys, time
 rank, how = int(os.environ["RANK"]), sys.argv[1:]
 if "deaf" in how:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+def save(*_signal):
+    time.sleep(2)
+    print("saved", flush=True)
+    sys.exit()
+if "save" in how:
+    signal.signal(signal.SIGTERM, save)
 subprocess.Popen(["setsid", "sleep", "600"])
 names = ("WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "SEEN")
 print("here", *(f"{name}={os.environ.get(name)}" for name in names), flush=True)
@@ -61,7 +67,7 @@ class Job:
     def text(self) -> str:
         return "\n".join(self.lines)
 
-    def seen(self, words: str, times: int = 1, *, after: int = 0, deadline: float = 90) -> int:
+    def seen(self, words: str, times: int = 1, *, after: int = 0, deadline: float = 150) -> int:
         """Wait for so many lines with these words; the number of lines until then."""
         end = time.monotonic() + deadline
         while True:
@@ -74,15 +80,18 @@ class Job:
     def signal(self, name: str) -> None:
         self.cluster.shell(self.node, f"kill -{name} $(cat {self.pid})")
 
-    def end(self, deadline: float = 90) -> int:
+    def end(self, deadline: float = 150) -> int:
         """Its exit code."""
         code = self.process.wait(deadline)
         self.reader.join(10)
         return code
 
 
-def left(cluster: Cluster, deadline: float = 0) -> list[str]:
-    """What the cluster's user still runs anywhere, when so many seconds have not been enough."""
+def left(cluster: Cluster, deadline: float = 5) -> list[str]:
+    """What the cluster's user still runs anywhere, when so many seconds have not been enough.
+
+    An agent needs a moment to end after it has said that it does.
+    """
     end = time.monotonic() + deadline
     while True:
         found = cluster.on_all(LEFT)

@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
+import io
 import json
+import os
+import subprocess
 import sys
+import time
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -92,6 +96,19 @@ def test_chosen_members_have_the_order_that_was_typed(cluster: Any) -> None:
 
 def test_a_program_that_is_no_python_runs_as_it_is(cluster: Any) -> None:
     assert planned(cluster, "bin/simulate", "-n", "1")[0]["command"] == ["/data/bin/simulate", "-n", "1"]
+
+
+@pytest.mark.parametrize("before", [[], ["--"], ["--mode", "env"], ["--mode", "env", "--"]])
+def test_arguments_of_the_script_stay_as_they_were_typed(cluster: Any, before: list[str]) -> None:
+    typed = ["--", "--nodes", "a b", "--", "-x=$HOME"]
+    assert planned(cluster, *before, "train.py", *typed)[0]["command"][3:] == typed
+
+
+@pytest.mark.parametrize("typed", [[], ["--"], ["--mode", "env"]])
+def test_a_script_is_needed(typed: list[str]) -> None:
+    with pytest.raises(program.Refused) as caught:
+        program.make_parser().parse_args(typed)
+    assert caught.value.code == 64
 
 
 def test_all_reasons_at_once(cluster: Any) -> None:
@@ -190,7 +207,13 @@ def test_only_the_first_node_hosts_an_elastic_rendezvous(cluster: Any) -> None:
     assert words(second, "--rdzv-conf").startswith("is_host=false,")
     assert words(first, "--rdzv-id") == words(second, "--rdzv-id") == jobs[0]["id"]
     start = program.node_commands(jobs[0], 29501)[0]
-    assert start.variables == {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+    assert start.variables == {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": "10"}
+
+
+def test_torchrun_gives_ranks_the_same_grace(cluster: Any) -> None:
+    """Its own is 30 seconds."""
+    start = program.node_commands(planned(cluster, "--grace", "120", "train.py")[0], 29501)[0]
+    assert start.variables == {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT": "120"}
 
 
 def test_plain_ranks_get_their_variables(cluster: Any) -> None:
@@ -263,8 +286,16 @@ def test_progress_bars_come_line_by_line() -> None:
 
 
 def test_a_line_without_end_does_not_fill_the_memory() -> None:
-    lines = program.Lines()
-    assert lines.feed(b"x" * (program.MAX_LINE + 1)) == ["x" * (program.MAX_LINE + 1)] and lines.rest == b""
+    lines = program.Lines(100)
+    assert lines.feed(b"x" * 101) == ["x" * 101] and lines.rest == b""
+
+
+def test_a_message_of_our_own_is_never_cut() -> None:
+    """A job with many arguments, or the last words of a rank that has printed an image."""
+    lines, message = program.Lines(), {"event": "exit", "tail": ["\x00" * 300_000]}
+    whole = program.encode(message)
+    parts = [line for at in range(0, len(whole), 1 << 16) for line in lines.feed(whole[at : at + (1 << 16)])]
+    assert [json.loads(part) for part in parts] == [message]
 
 
 @pytest.mark.parametrize(
@@ -274,6 +305,208 @@ def test_a_line_without_end_does_not_fill_the_memory() -> None:
 def test_how_a_process_has_ended(status: int, ended: tuple[int, int], text: str) -> None:
     assert program.exit_of(status) == ended
     assert program.in_words(*ended) == text
+
+
+def agent() -> Any:
+    """An agent that says what it has to say to a list, and has no streams."""
+    made = object.__new__(program.Agent)
+    made.selector = program.selectors.DefaultSelector()
+    made.disk = program.Disk()
+    made.input = program.Lines()
+    made.complained = set()
+    made.said = []
+    made.tell = lambda **message: made.said.append(message)
+    return made
+
+
+def test_storage_that_hangs_does_not_stop_the_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pipe that nobody reads can't even be opened."""
+    monkeypatch.setattr(program, "MAX_UNWRITTEN", 1000)
+    log = tmp_path / "n1-rank0.log"
+    os.mkfifo(log)
+    made = agent()
+    output = program.Output(made, 0, str(log))
+    writer = output.pipe("out")
+    os.write(writer, b"x" * 2000 + b"\n")
+    output.drain()
+    os.write(writer, b"more\n")
+    output.drain()
+    assert not made.disk.end(0.1)
+    assert [message["text"] for message in made.said] == [
+        "x" * 2000,
+        "the storage of the logs is too slow: parts of them are missing",
+        "more",
+    ]
+    os.close(writer)
+    with log.open("rb", buffering=0) as stream:
+        assert stream.read(3000) == b"x" * 2000 + b"\n"  # It hangs no more.
+    assert made.disk.end(10)
+
+
+def test_a_log_that_can_not_be_made_is_no_reason_to_end(tmp_path: Path) -> None:
+    made = agent()
+    program.Output(made, 0, str(tmp_path / "away" / "n1-rank0.log")).write(b"x")
+    assert made.disk.end(10)
+    made.tell_errors()
+    assert [message["event"] for message in made.said] == ["note"]
+    assert "No such file or directory" in made.said[0]["text"]
+
+
+def test_logs_have_everything(tmp_path: Path) -> None:
+    made = agent()
+    for name in ("a", "b", "a"):
+        program.Output(made, 0, str(tmp_path / name)).write(f"{name}\n".encode())
+    assert made.disk.end(10)
+    assert [(tmp_path / name).read_text() for name in "ab"] == ["a\na\n", "b\n"]
+
+
+def test_the_end_of_a_rank_does_not_wait_for_what_goes_on_writing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with `yes &` in a script."""
+    made = agent()
+    output = program.Output(made, 0, str(tmp_path / "log"))
+    output.pipe("out")
+    reads = iter([b"y\n"] * 100)
+    monkeypatch.setattr(program, "read_some", lambda _descriptor: next(reads))
+    output.drain()
+    assert 2 <= len(made.said) < 100
+
+
+def test_time_that_an_order_takes_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The import of Horovod may take longer than --lost-after."""
+    made, clock = agent(), iter([100.0])
+    monkeypatch.setattr(program, "read_some", lambda _descriptor: b'{"do": "job"}\n')
+    monkeypatch.setattr(program.time, "monotonic", lambda: next(clock))
+    made.obey = lambda _order: setattr(program.time, "monotonic", lambda: 160.0)
+    made.hear()
+    assert made.heard == 160.0
+
+
+def test_one_rank_takes_the_place_of_a_dead_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    killed: list[str] = []
+    monkeypatch.setattr(program, "kill_all", lambda job_id, _myself: killed.append(job_id))
+    job_id = f"unit-{os.getpid()}"
+    with program.socket.socket(program.socket.AF_UNIX) as another:
+        another.bind(f"{program.socket_name(job_id)}/heir")
+        program.clean_up(job_id)
+        assert killed == []
+    with program.socket.socket(program.socket.AF_UNIX) as agent_that_dies:
+        agent_that_dies.bind(program.socket_name(job_id))
+        program.clean_up(job_id)
+    assert killed == [job_id]
+
+
+def test_a_rank_takes_orders_from_its_own_user_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The agent's place is free when it has died, for anybody on the node."""
+    job_id = f"unit-{os.getpid()}"
+    monkeypatch.setenv(program.MARK, job_id)
+    monkeypatch.setattr(program, "peer", lambda _connection: (1, os.getuid() + 1))
+    with program.socket.socket(program.socket.AF_UNIX) as stranger:
+        stranger.bind(program.socket_name(job_id))
+        stranger.listen()
+        with pytest.raises(OSError, match="somebody else"):
+            program.run_rank()
+
+
+def test_what_an_encoding_can_not_show_is_shown_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="ascii")
+    monkeypatch.setattr(program.sys, "stdout", stream)
+    screen = program.Screen(lambda: None)
+    screen.show(stream, "h\u00e9llo")
+    screen.end()
+    assert raw.getvalue() == b"h\\xe9llo\n"
+
+
+def test_a_terminal_that_stands_still_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program.Screen, "write", lambda _self: None)
+    screen = program.Screen(lambda: None)
+    for _line in range(2000):
+        screen.show(None, "x" * (64 << 10), live=True)
+    assert screen.taken < 64 << 20 and screen.left_out > 1000
+
+
+def in_a_process_of_its_own(*lines: str) -> subprocess.Popen[str]:
+    """The same program, as ``program``, and these lines after it."""
+    here = f"import sys; sys.path[:0] = [{str(Path(__file__).parent)!r}]; sys.dont_write_bytecode = True"
+    code = [here, "import os", "from test_gpu_cluster_run import program", *lines]
+    argv = [sys.executable, "-I", "-c", "\n".join(code)]
+    return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+
+
+def test_a_terminal_that_stands_still_does_not_cost_the_exit_code() -> None:
+    process = in_a_process_of_its_own(
+        "program.Screen.PATIENCE = 0.1",
+        "screen = program.Screen(lambda: None)",
+        "screen.show(sys.stdout, 'x' * 1_000_000)",
+        "screen.end()",
+        "program.leave(5)",
+    )
+    with process:
+        assert process.wait(30) == 5  # Nobody has read.
+
+
+def test_torchrun_does_not_outlive_an_agent_that_is_killed() -> None:
+    process = in_a_process_of_its_own(
+        "agent = program.Agent()",
+        "agent.job = {'id': 'x', 'cwd': '/'}",
+        "agent.output = program.Output(agent, None, '/dev/null')",
+        "agent.spawn(program.Start([sys.executable, '-c', 'import time; print(); time.sleep(60)'], {}))",
+        "agent.selector.select()",
+        "os.write(1, b'%d\\n' % list(agent.mains)[0])",
+        "os.kill(os.getpid(), 9)",
+    )
+    with process:
+        assert process.stdout is not None
+        started = int(process.stdout.readline())
+        assert process.wait(60) == -9
+    end = time.monotonic() + 20
+    while Path(f"/proc/{started}/cmdline").exists() and Path(f"/proc/{started}/cmdline").read_bytes():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_mpirun_gets_no_signal_while_there_are_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, signalled = agent(), []
+    made.job, made.ranks, made.asked = {"id": "x"}, [21], set()
+    myself, process = os.getpid(), program.Process
+    table = {
+        myself: process(1, False, "agent"),
+        11: process(myself, True, "mpirun"),
+        21: process(11, True, "rank"),
+        22: process(21, True, "script"),
+        23: process(myself, True, "background"),
+    }
+    monkeypatch.setattr(program, "processes", lambda _job_id: table)
+    monkeypatch.setattr(program, "peer_pid", lambda rank: rank)
+    monkeypatch.setattr(program, "send_signal", lambda pids, number: signalled.append((set(pids), number)))
+    for ranks_first in (True, False):
+        made.stop(30, ranks_first)
+        assert not made.finish_stop()
+    assert signalled == [({21}, 15), ({11, 23}, 15)]
+
+
+def test_many_nodes_need_many_open_files() -> None:
+    limits = program.resource.getrlimit(program.resource.RLIMIT_NOFILE)
+    program.resource.setrlimit(program.resource.RLIMIT_NOFILE, (256, limits[1]))
+    try:
+        program.raise_file_limit(1)
+        assert program.resource.getrlimit(program.resource.RLIMIT_NOFILE) == (256, limits[1])
+        program.raise_file_limit(100)
+        assert program.resource.getrlimit(program.resource.RLIMIT_NOFILE) == (400, limits[1])
+        with pytest.raises(program.Refused) as caught:
+            program.raise_file_limit(limits[1])
+        assert caught.value.code == 64
+    finally:
+        program.resource.setrlimit(program.resource.RLIMIT_NOFILE, limits)
+
+
+def test_ssh_waits_as_long_as_the_launcher(cluster: Any) -> None:
+    for seconds in (5, 20, 600):
+        command = program.ssh_command(planned(cluster, "--lost-after", str(seconds), "train.py")[0], 22)
+        settings = dict(part.split("=") for part in command if "=" in part)
+        assert int(settings["ServerAliveInterval"]) * int(settings["ServerAliveCountMax"]) > seconds
 
 
 # ---- The launcher's decisions
@@ -352,6 +585,35 @@ def test_an_elastic_job_has_the_code_of_the_rank_that_used_up_the_restarts(clust
     assert not running.launcher.stopping
     running.launcher.on_ended(running.launcher.nodes[1], 1, 0, ["torchrun gives up"])
     assert running.launcher.verdict() == 7
+
+
+def test_ranks_of_mpirun_are_stopped_before_mpirun(cluster: Any) -> None:
+    """It would give them one second."""
+    running = Connected(cluster, "--mode", "mpirun", "--grace", "30")
+    orders: list[dict[str, Any]] = []
+    for node in running.launcher.nodes:
+        node.send = lambda **order: orders.append(order)
+    running.launcher.nodes[2].ranks = {3}
+    running.launcher.stop()
+    assert [(order["grace"], order["ranks_first"]) for order in orders] == [(30, True)] * 3
+    running.launcher.ranks_have_ended()
+    assert len(orders) == 3
+    running.fails(2, 3, 0, 15)
+    running.launcher.ranks_have_ended()
+    running.launcher.ranks_have_ended()
+    assert [order["ranks_first"] for order in orders[3:]] == [False] * 3
+    assert all(29 < order["grace"] <= 30 for order in orders[3:])
+
+
+def test_noise_of_a_shell_is_shown(running: Connected, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    node = running.launcher.nodes[0]
+    node.process = program.subprocess.Popen(["true"], stdout=program.subprocess.PIPE)
+    running.launcher.screen.show = lambda _stream, text, live: shown.append(text)
+    monkeypatch.setattr(program, "read_some", lambda _descriptor: b'hello\n5\n{}\n{"event": "beat"}\n')
+    running.launcher.hear(node)
+    node.process.communicate()
+    assert shown == ["[n1] hello", "[n1] 5", "[n1] {}"]
 
 
 def test_what_fails_before_any_rank_has_the_starters_code(running: Connected) -> None:
