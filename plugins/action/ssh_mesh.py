@@ -42,6 +42,15 @@ HANDED_OVER = ("user", "root_ok", "ports", "key_type", "validity_days", "renew_d
 #: What check mode says in place of a key that the first run makes.
 NOT_MADE_YET = "(made by the first run)"
 
+ERR_ASKS_AGAIN = (
+    "%s asks for more certificates than it did a moment ago (%s). Is another run at work on it? Run this again"
+)
+WARN_OTHER_AUTHORITY = (
+    "%s had certificates of another authority than %s. Members with different ones refuse each other: run the role for "
+    "all of them. If this folder is not the one that signed for the others, such as in a copy of the inventory without "
+    "it, bring that one here first"
+)
+
 
 class ActionModule(ActionBase):
     """See the documentation of the module of the same name."""
@@ -68,7 +77,7 @@ class ActionModule(ActionBase):
             answer = self._on_the_node(given, ca, host, variables)
         except (authority.AuthorityError, AnsibleError, OSError, certificate.FormatError) as error:
             return {**result, "failed": True, "msg": f"{folder}: {error}"}
-        result.update(answer)
+        result.update(told(answer, host, folder))
         result["ca_dir"] = folder
         if made and not result.get("failed"):
             result["changed"] = True
@@ -88,8 +97,17 @@ class ActionModule(ActionBase):
         signed = ca.sign(requests, given["validity_days"] * certificate.DAY_SECONDS, time.time())
         plan["certificates"] = signed
         answer = self._execute_module(MODULE, {**arguments, "plan": plan}, task_vars=variables)
-        answer.pop("requests", None)
+        again = answer.pop("requests", None)
+        if again and not answer.get("failed"):
+            raise authority.AuthorityError(ERR_ASKS_AGAIN % (host, ", ".join(again)))
         return answer
+
+
+def told(answer: dict[str, Any], host: str, folder: str) -> dict[str, Any]:
+    """The answer, with a warning when another authority has signed for the node so far."""
+    if certificate.WHY_OTHER_CA in (answer.get("signed") or {}).values():
+        answer["warnings"] = [*answer.get("warnings", []), WARN_OTHER_AUTHORITY % (host, folder)]
+    return answer
 
 
 def plan_of(given: Mapping[str, Any], ca: authority.Authority, host: str) -> dict[str, Any]:

@@ -22,6 +22,10 @@ options:
     description: Path of the Python environment with PyTorch.
     type: path
     default: /opt/gpu-cluster/torch
+  openmpi_prefix:
+    description: The folder above C(bin/ompi_info) of Open MPI. Without one there, C(ompi_info) of the system is asked.
+    type: path
+    default: /usr/lib64/openmpi
   interface:
     description: The network card of the data network, whose driver, firmware, MTU and speed are read. Empty reads none.
     type: str
@@ -78,7 +82,11 @@ snapshot:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node.gather import TORCH_PREFIX, Node
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node.gather import (
+    OPENMPI_PREFIX,
+    TORCH_PREFIX,
+    Node,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._rebuild.snapshot import take
 
 MEMBER_KEYS = ("name", "fabric_address", "addresses")
@@ -89,6 +97,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "torch_prefix": {"type": "path", "default": TORCH_PREFIX},
+            "openmpi_prefix": {"type": "path", "default": OPENMPI_PREFIX},
             "interface": {"type": "str", "default": ""},
             "members": {"type": "list", "elements": "dict", "default": []},
         },
@@ -99,7 +108,7 @@ def main() -> None:
         missing = [key for key in MEMBER_KEYS if key not in member]
         if missing:
             module.fail_json(msg=f"members[{number}]: expected the keys {', '.join(MEMBER_KEYS)}, {missing} missing")
-    snapshot = take(Node(), given["torch_prefix"], given["interface"], given["members"])
+    snapshot = take(Node(), given["torch_prefix"], given["interface"], given["members"], given["openmpi_prefix"])
     module.exit_json(changed=False, snapshot=snapshot)
 
 

@@ -194,6 +194,8 @@ def diffs(entries: list[Entry], before: dict[str, Present]) -> list[dict[str, st
 
 def readable(data: bytes) -> str:
     """A file as a person reads it: a certificate by what it says, the list of revoked keys by its size."""
+    if b"PRIVATE KEY" in data:
+        return "(a private key)\n"
     if data.startswith(b"SSHKRL"):
         return f"(a list of revoked keys, {len(data)} bytes)\n"
     text = data.decode("utf-8", "surrogateescape")

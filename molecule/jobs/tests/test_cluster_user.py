@@ -74,5 +74,8 @@ def test_made_once_and_never_renumbered(cluster: Cluster, node: str, tmp_path: P
     assert "has given the number to trainee" in said["number of another"]
     # The group and the user, once.
     assert "changed=2 " in ended.text, ended.text
+    # The lab's login.defs gives new passwords a last day.
+    ages = cluster.shell(node, "grep -c '^PASS_MAX_DAYS' /etc/login.defs; getent shadow trainee | cut -d: -f5")
+    assert ages == "1\n\n"
     entry = cluster.shell(node, "getent passwd trainee; stat -c %U:%G /home/trainee; getent group newcomer || true")
     assert entry.split() == ["trainee:x:4711:4711::/home/trainee:/bin/bash", "trainee:trainee"]

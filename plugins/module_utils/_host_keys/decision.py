@@ -121,9 +121,11 @@ def decide(looks: Sequence[Look], path: str, text: str, consent: bool) -> Decisi
     """Judge every host. ``path`` and ``text`` are the known_hosts file of the controller."""
     decision = Decision()
     holders: dict[str, list[str]] = {}
+    # Those that are known show no key here; the file has it. Nobody asks for it while nobody is new.
+    of_the_file = text if any(look.keys for look in looks) else ""
     for look in looks:
-        for key in look.keys[:1]:
-            holders.setdefault(key.blob, []).append(look.host)
+        for blob in [key.blob for key in look.keys[:1]] or known_hosts.blobs_of(of_the_file, look.name):
+            holders.setdefault(blob, []).append(look.host)
     for look in looks:
         twins = [host for key in look.keys[:1] for host in holders[key.blob] if host != look.host]
         _judge(decision, look, path, text, consent, twins)

@@ -74,6 +74,12 @@ def replace(text: str, names: Sequence[str], key: HostKey) -> str:
     return "\n".join(kept)
 
 
+def blobs_of(text: str, name: str) -> list[str]:
+    """The keys that the file has for a name, in base64."""
+    lines = (line.split() for line in text.split("\n"))
+    return [fields[2] for fields in lines if len(fields) > 2 and _without(fields[0], [name])[0]]
+
+
 def is_revoked(text: str, key: HostKey) -> bool:
     """Whether a line of the file marks the key as revoked, for whichever host."""
     return any(line.startswith(REVOKED) and key.blob in line.split() for line in text.split("\n"))

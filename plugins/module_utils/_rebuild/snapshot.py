@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import commands
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node.gather import Node, gather
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node.gather import OPENMPI_PREFIX, Node, gather
 
 RPM_SECONDS = 60.0
 UNITS_SECONDS = 20.0
@@ -95,9 +95,15 @@ def unknown_addresses(members: Sequence[Mapping[str, Any]], hosts: str, peers: s
     return missing
 
 
-def take(node: Node, torch_prefix: str, interface: str, members: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def take(
+    node: Node,
+    torch_prefix: str,
+    interface: str,
+    members: Sequence[Mapping[str, Any]],
+    openmpi_prefix: str = OPENMPI_PREFIX,
+) -> dict[str, Any]:
     """Everything, in one go. What could not be read has a sentence in ``problems``."""
-    facts, problems = gather(node, torch_prefix)
+    facts, problems = gather(node, torch_prefix, openmpi_prefix=openmpi_prefix)
     rpm = _ask(node, problems, RPM_SECONDS, "rpm", "-qa", "--queryformat", RPM_FORMAT)
     units = _ask(node, problems, UNITS_SECONDS, "systemctl", "list-unit-files", "--state=enabled", "--no-legend")
     dist_info = glob.glob(os.path.join(torch_prefix, "lib", "python3*", "site-packages", "*.dist-info"))

@@ -48,6 +48,10 @@ ERR_REVOKED = (
 ERR_USER_REVOKED = "the key of %s on %s is revoked, and the host offers it again"
 ERR_NO_HOSTS = "revoke_hosts is empty: name the hosts, as in -e revoke_hosts=gpu07,gpu08"
 ERR_NO_AUTHORITY = "there is no authority in %s: run the role ssh_mesh first, or name its folder in ssh_mesh_ca_dir"
+ERR_LEDGER = (
+    "line %d of %s is no entry of a certificate: %s. Take away what a full disk or a merge of git has left there, and "
+    "keep every whole entry"
+)
 ERR_UNKNOWN = "nothing was ever signed for %s here; %s names these hosts: %s"
 
 
@@ -82,9 +86,8 @@ def parse_revoked(text: str) -> tuple[set[int], set[str]]:
     return serials, keys
 
 
-def next_serial(last_line: str, now: float) -> int:
+def next_serial(last: int, now: float) -> int:
     """One more than the last, and never one of an older ledger that was lost: milliseconds since 1970."""
-    last = int(json.loads(last_line)["serial"]) if last_line.strip() else 0
     return max(last + 1, int(now * 1000))
 
 
@@ -93,10 +96,16 @@ def stamp(seconds: float) -> str:
     return time.strftime("%Y%m%d%H%M%S", time.gmtime(seconds))
 
 
-def entries_of(ledger: str, hosts: Collection[str]) -> list[dict[str, Any]]:
-    """What the ledger says of some hosts."""
-    found = [json.loads(line) for line in ledger.splitlines() if line.strip()]
-    return [entry for entry in found if entry["host"] in hosts]
+def entries_of(lines: Iterable[tuple[int, str]], path: str) -> list[dict[str, Any]]:
+    """What numbered lines of the ledger say. One that cannot be read is no reason to forget a certificate."""
+    found = []
+    for number, line in lines:
+        try:
+            entry = json.loads(line)
+            found.append({**entry, "serial": int(entry["serial"]), "host": str(entry["host"])})
+        except (ValueError, TypeError, KeyError):
+            raise AuthorityError(ERR_LEDGER % (number, path, line[:60])) from None
+    return found
 
 
 def revocations(
@@ -159,6 +168,11 @@ class Authority:
     def revoked(self, kind: str) -> tuple[set[int], set[str]]:
         """Serials and keys that are revoked."""
         return parse_revoked(self.text(revoked_file(kind)))
+
+    def issued(self, most: int = 0) -> list[dict[str, Any]]:
+        """The certificates that were signed: all of them, or only so many of the last ones."""
+        lines = [pair for pair in enumerate(self.text(LEDGER).splitlines(), 1) if pair[1].strip()]
+        return entries_of(lines[-most:], self.path(LEDGER))
 
     @property
     def complete(self) -> bool:
@@ -302,11 +316,10 @@ class Authority:
         """Sign what a host asks for, and write it into the ledger first. Name of the request to its certificate."""
         signed = {}
         with self._locked():
-            lines = self.text(LEDGER).splitlines()
-            last = lines[-1] if lines else ""
+            last = max((entry["serial"] for entry in self.issued(most=1)), default=0)
             for request in requests:
                 self._refuse_revoked(request)
-                entry = {
+                entry: dict[str, Any] = {
                     "serial": next_serial(last, now),
                     "kind": request.wanted.kind,
                     "host": request.host,
@@ -316,8 +329,8 @@ class Authority:
                     "valid_from": int(now - EARLY_SECONDS),
                     "valid_until": int(now + validity_seconds),
                 }
-                last = json.dumps(entry)
-                self._append(LEDGER, last + "\n")
+                last = entry["serial"]
+                self._append(LEDGER, json.dumps(entry) + "\n")
                 signed[request.name] = self._sign(request.wanted, entry)
         return signed
 
@@ -363,8 +376,8 @@ class Authority:
         if not os.path.exists(self.path("user_ca.pub")):
             raise AuthorityError(ERR_NO_AUTHORITY % self.folder)
         with self._locked():
-            ledger = self.text(LEDGER)
-            known = {entry["host"] for entry in map(json.loads, filter(str.strip, ledger.splitlines()))}
+            issued = self.issued()
+            known = {entry["host"] for entry in issued}
             for host in hosts:
                 if host not in known:
                     names = ", ".join(sorted(known)) or "none"
@@ -372,7 +385,7 @@ class Authority:
             added: dict[str, list[str]] = {HOST: [], USER: []}
             for host in hosts:
                 why = f"{host}, {time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime(now))}"
-                entries = entries_of(ledger, [host])
+                entries = [entry for entry in issued if entry["host"] == host]
                 for kind in (HOST, USER):
                     name = revoked_file(kind)
                     keys = kind == USER or host in host_keys

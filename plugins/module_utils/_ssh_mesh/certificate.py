@@ -28,6 +28,7 @@ _KEY_FIELDS = {
     "ecdsa-sha2-nistp521": 2,
     "ssh-rsa": 2,
 }
+KNOWN_TYPES = tuple(_KEY_FIELDS)
 _PRIVATE_BEGIN = "-----BEGIN OPENSSH PRIVATE KEY-----"
 _PRIVATE_END = "-----END OPENSSH PRIVATE KEY-----"
 _PRIVATE_MAGIC = b"openssh-key-v1\0"

@@ -40,9 +40,8 @@ ERR_CONNECTION = (
     "ssh_mesh_ports = %s: this very connection uses port %d, on which sshd would no longer have to listen. Add it to "
     "gpu_cluster_ports.ssh, or let the controller use another port first (ansible_port)"
 )
-ERR_NO_UNIT = "systemd knows no service of sshd: expected one of %s"
-ERR_SOCKET = (
-    "sshd is started by %s, which has its own ports (%s), not by a service. Use sshd.service, or set the ports there"
+ERR_NO_UNIT = (
+    "no service of sshd is active: expected one of %s. A sshd.socket in its place has its own ports: use the service"
 )
 ERR_NOT_LISTENING = (
     "sshd does not listen on port %s after the reload: see journalctl -u sshd. Its label in SELinux may be missing "
@@ -203,16 +202,18 @@ class Node:
         port = self.connection.port
         if port and port not in self.plan["ports"]:
             found.append(ERR_CONNECTION % (self.plan["ports"], port))
+        found += sshd.deaf_address(settings, self.plan["address"])
         found += sshd.foreign(settings, "everybody")
         for user in self.plan["users"]:
             if not is_there(user):
                 found.append(ERR_NO_USER % user)
                 continue
             entry = pwd.getpwnam(user)
-            groups = [grp.getgrgid(number).gr_name for number in os.getgrouplist(user, entry.pw_gid)]
+            groups = group_names(os.getgrouplist(user, entry.pw_gid))
             own = self.own[user] = self.effective(user)
             found += [one for one in sshd.foreign(own, user) if one not in found]
-            found += sshd.refusals(own, user, groups, self.plan["key_type"])
+            authorities = (self.plan["host_ca"], self.plan["user_ca"])
+            found += sshd.refusals(own, user, groups, self.plan["key_type"], authorities)
         return list(dict.fromkeys(found))
 
     def unit(self) -> tuple[str, float]:
@@ -233,7 +234,7 @@ class Node:
     # --- what must be there -----------------------------------------------------------------------------------------
 
     def entries(self, settings: sshd.Settings, certificates: Mapping[str, str]) -> list[Entry]:
-        """All files as they must be, but for the private keys."""
+        """All files as they must be. A private key keeps its text: only its owner and mode are ours to set."""
         plan = self.plan
         exempt = plan["networks"] if sshd.PENALTIES in settings else ()
         server = files.server(plan["users"], plan["ports"], plan["max_startups"], plan["max_sessions"], exempt)
@@ -247,6 +248,8 @@ class Node:
             own = pwd.getpwnam(user)
             path = files.user_key(user)
             key = f"{self.user_key(user)} {user}@{plan['name']}\n"
+            private = look(path).data
+            found += [Entry(path, private, 0o600, own.pw_uid, own.pw_gid)] if private is not None else []
             found += [
                 Entry(f"{path}.pub", key.encode(), 0o644, own.pw_uid, own.pw_gid),
                 Entry(f"{path}-cert.pub", certificates[user].encode(), 0o644, own.pw_uid, own.pw_gid),
@@ -318,7 +321,8 @@ class Node:
                 self.answer("systemctl", "reload", reload)
                 self.wait_for_ports()
         except (MeshError, OSError) as error:
-            for entry in changed:
+            # sshd's own file first: while it is in force, a list of revoked keys that is gone would refuse everybody.
+            for entry in reversed(changed):
                 self.bring_back(entry.path, before[entry.path])
             if reloaded:
                 self.run("systemctl", "reload", reload)
@@ -361,6 +365,17 @@ def is_there(user: str) -> bool:
     except KeyError:
         return False
     return True
+
+
+def group_names(numbers: Sequence[int]) -> list[str]:
+    """The names of groups. Numbers without a name are left out, as sshd does: no setting can mean them."""
+    names = []
+    for number in numbers:
+        try:
+            names.append(grp.getgrgid(number).gr_name)
+        except KeyError:
+            continue
+    return names
 
 
 def text_of_table(path: str) -> str:

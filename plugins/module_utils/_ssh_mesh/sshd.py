@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import fnmatch
+import ipaddress
 import posixpath
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -18,6 +19,8 @@ NONE = "none"
 ANY = "any"
 #: Printed by an sshd that knows penalties, OpenSSH 9.8 and newer (openssh.com/txt/release-9.8).
 PENALTIES = "persourcepenalties"
+#: An RSA key signs certificates with SHA-2 (ssh-keygen(1), -t; RFC 8332).
+RSA, RSA_SIGNATURE = "ssh-rsa", "rsa-sha2-512"
 _LISTENING = "0A"
 _INCLUDE = re.compile(r"^\s*include[\s=]+(.+)$", re.IGNORECASE)
 
@@ -34,6 +37,10 @@ ERR_ALGORITHM = (
     "authority's keys so that new ones are made"
 )
 ERR_DIFFERS = "%s has %s %s in force, expected %s: another file sets it first. Look for it in %s"
+ERR_ADDRESS = (
+    "sshd listens on %s alone (ListenAddress), and the others log in at %s. Add this address there, "
+    "or remove the setting"
+)
 ERR_SOURCES = (
     "sshd lets one address have only %s connections that have not logged in (PerSourceMaxStartups), expected none or "
     "%s at least. Raise it"
@@ -100,8 +107,23 @@ def foreign(settings: Settings, who: str) -> list[str]:
     ]
 
 
-def refusals(settings: Settings, user: str, groups: Sequence[str], key_type: str) -> list[str]:
-    """Why a user could not log in with a certificate whatever is written into the drop-in, one sentence each."""
+def deaf_address(settings: Settings, address: str) -> list[str]:
+    """Whether sshd listens at the address of this node, or at all of its kind: a sentence if not."""
+    # ``listenaddress [::]:22``; an address of IPv6 hears no IPv4, as sshd opens one socket for each (IPV6_V6ONLY).
+    hosts = [value.split()[0].rpartition(":")[0].strip("[]") for value in settings.get("listenaddress", ())]
+    address = str(ipaddress.ip_address(address))
+    if not hosts or address in hosts or ("::" if ":" in address else "0.0.0.0") in hosts:
+        return []
+    return [ERR_ADDRESS % (", ".join(dict.fromkeys(hosts)), address)]
+
+
+def refusals(
+    settings: Settings, user: str, groups: Sequence[str], key_type: str, authorities: Sequence[str] = ()
+) -> list[str]:
+    """Why a user could not log in with a certificate whatever is written into the drop-in, one sentence each.
+
+    authorities: the public keys that sign. Their type is another one when key_type was changed after they were made.
+    """
     problems = locked_out(settings, user, groups)
     if one(settings, "pubkeyauthentication") == "no":
         problems.append(ERR_NO_KEYS % user)
@@ -114,12 +136,18 @@ def refusals(settings: Settings, user: str, groups: Sequence[str], key_type: str
     plain = certificate.KEY_TYPES[key_type]
     for keyword, algorithm in (
         ("pubkeyacceptedalgorithms", plain + certificate.CERTIFICATE_SUFFIX),
-        ("casignaturealgorithms", plain),
+        *(("casignaturealgorithms", algorithm) for algorithm in signatures(authorities) or [plain]),
         ("hostkeyalgorithms", plain + certificate.CERTIFICATE_SUFFIX),
     ):
         if settings.get(keyword) and algorithm not in one(settings, keyword).split(","):
             problems.append(ERR_ALGORITHM % (algorithm, keyword))
     return problems
+
+
+def signatures(authorities: Sequence[str]) -> list[str]:
+    """The algorithms with which public keys sign, each once. Text that is no key yet counts for nothing."""
+    types = [key.split()[0] for key in authorities if key.split()[0] in certificate.KNOWN_TYPES]
+    return list(dict.fromkeys(RSA_SIGNATURE if one == RSA else one for one in types))
 
 
 def differences(settings: Settings, startups: int, sessions: int) -> list[str]:

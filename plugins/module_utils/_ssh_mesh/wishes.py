@@ -113,4 +113,6 @@ def authority_folder(given: str, inventory_folder: Any, inventory_sources: Seque
     if not isinstance(inventory_folder, str) or not inventory_folder or len(inventory_sources) > 1:
         fix = "name a folder on the controller"
         raise ValueError(Problem("ssh_mesh_ca_dir", "''", ERR_NO_FOLDER, fix).sentence())
-    return os.path.join(inventory_folder, ".ssh_ca")
+    # The inventory_dir of hosts in a folder inside of the inventory's is that one: they would get another authority.
+    source = os.path.abspath(str(inventory_sources[0])) if inventory_sources else ""
+    return os.path.join(source if os.path.isdir(source) else inventory_folder, ".ssh_ca")

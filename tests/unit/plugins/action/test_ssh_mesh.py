@@ -92,3 +92,31 @@ def test_another_member_changes_no_certificate(ca: Authority) -> None:
     before = ssh_mesh.plan_of(GIVEN, ca, "n1")
     after = ssh_mesh.plan_of({**GIVEN, "members": [*GIVEN["members"], member("n3", 13)]}, ca, "n1")
     assert {name for name in before if before[name] != after[name]} == {"ssh_config"}
+
+
+def action(answers: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The plugin, with a node that gives these answers one after the other."""
+    plugin = ssh_mesh.ActionModule.__new__(ssh_mesh.ActionModule)
+    left = iter(answers)
+    monkeypatch.setattr(plugin, "_execute_module", lambda *_args, **_named: dict(next(left)), raising=False)
+    return plugin
+
+
+def test_a_node_that_asks_again_is_no_success(ca: Authority, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = {"changed": True, "requests": {"host": {"public_key": key, "why": "there is none"}}}
+    plugin = action([asked, asked], monkeypatch)
+    with pytest.raises(AuthorityError, match=r"n1 asks for more certificates .*host"):
+        plugin._on_the_node({**GIVEN, "ca_dir": ""}, ca, "n1", {})
+
+
+@pytest.mark.parametrize(("why", "warned"), [("another authority signed it", True), ("there is none", False)])
+def test_another_authority_than_the_one_so_far_is_no_secret(
+    ca: Authority, monkeypatch: pytest.MonkeyPatch, why: str, warned: bool
+) -> None:
+    """The inventory was copied without the folder of the authority: a new one was made."""
+    plugin = action([{"changed": True, "signed": {"host": why}}], monkeypatch)
+    answer = ssh_mesh.told(plugin._on_the_node({**GIVEN, "ca_dir": ""}, ca, "n1", {}), "n1", ca.folder)
+    assert (
+        any(f"n1 had certificates of another authority than {ca.folder}" in one for one in answer.get("warnings", []))
+        is warned
+    )

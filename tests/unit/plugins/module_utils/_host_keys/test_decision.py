@@ -102,6 +102,15 @@ def test_one_that_is_refused_stops_all_but_is_the_only_one_named() -> None:
     assert "1 host(s)" in found.refusal()
 
 
+def test_a_new_host_with_the_key_of_a_known_one_is_refused() -> None:
+    """Its disk is a copy of that of gpu06, whose key ssh trusts and therefore does not learn again."""
+    text = f"# the cluster\n192.0.2.16,gpu06 {NEW.kind} {NEW.blob}\n192.0.2.30 {RSA.kind} {RSA.blob}\n"
+    known = look("gpu06", name="192.0.2.16", known=True, keys=(), changed=False)
+    found = decide(known, look(), look("gpu08", keys=(RSA,)), text=text, consent=True)
+    assert [line.partition(":")[0] for line in found.refused] == ["gpu07 (192.0.2.17)"]
+    assert "the same key as gpu06" in found.refused[0]
+
+
 def test_the_file_gets_every_accepted_key() -> None:
     text = f"gpu07,192.0.2.17 {OLD.kind} {OLD.blob}\n[gpu08]:2222,[192.0.2.18]:2222 {OLD.kind} {OLD.blob}\n"
     found = decide(look(), look("gpu08", name="[192.0.2.18]:2222", keys=(RSA,)), consent=True)

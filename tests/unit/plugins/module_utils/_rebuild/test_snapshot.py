@@ -74,6 +74,7 @@ def tree(root: Path) -> None:
         "etc/firewalld/ipsets/gpu-peers.xml": PEERS,
         "usr/bin/rpm": "",
         "usr/bin/systemctl": "",
+        "opt/openmpi/bin/ompi_info": "",
     }
     for name, text in files.items():
         path = root / name
@@ -89,9 +90,11 @@ def take(root: Path, problem: str = "") -> dict[str, Any]:
             return commands.Answer(out=RPM, problem=problem)
         if "list-unit-files" in argv:
             return commands.Answer(out="sshd.service enabled enabled\n")
+        if argv[0].endswith("/opt/openmpi/bin/ompi_info"):
+            return commands.Answer(out="Open MPI v5.0.11\n")
         return commands.Answer(problem="not here")
 
-    return snapshot.take(Node(str(root), ask), str(root / "venv"), "fab0", [MEMBER])
+    return snapshot.take(Node(str(root), ask), str(root / "venv"), "fab0", [MEMBER], "/opt/openmpi")
 
 
 def test_everything_in_one_go(tmp_path: Path) -> None:
@@ -102,6 +105,7 @@ def test_everything_in_one_go(tmp_path: Path) -> None:
     assert found["Python package"] == {"torch": "2.13.0"}
     assert found["service at boot"] == {"sshd.service": "enabled"}
     assert found["stack"]["kernel"] == "5.14.0-503.el9.x86_64"
+    assert found["stack"]["Open MPI"] == "5.0.11"
     assert found["unknown_addresses"] == [] and found["problems"] == []
 
 

@@ -267,3 +267,18 @@ def test_many_hosts_at_once(tmp_path: Path) -> None:
     assert [worker.exitcode for worker in workers] == [0] * 8
     entries = [json.loads(line) for line in (tmp_path / "ca" / authority.LEDGER).read_text().splitlines()]
     assert len({entry["serial"] for entry in entries}) == 24
+
+
+@pytest.mark.parametrize("left", ["<<<<<<< HEAD\n", '{"serial": 17952775', "[]\n", '{"serial": "x", "host": "n1"}\n'])
+def test_a_line_of_the_ledger_that_is_no_entry_is_named(ca: Authority, key: str, left: str) -> None:
+    """A merge of git, or a disk that was full."""
+    sign(ca, key)
+    path = Path(ca.path(authority.LEDGER))
+    with path.open("a", encoding="utf-8") as stream:
+        stream.write(left)
+    before = path.read_bytes()
+    with pytest.raises(AuthorityError, match=r"line 3 of .*issued\.jsonl"):
+        sign(ca, key)
+    with pytest.raises(AuthorityError, match=r"line 3 of .*issued\.jsonl"):
+        ca.revoke(["n1"], [], NOW)
+    assert path.read_bytes() == before

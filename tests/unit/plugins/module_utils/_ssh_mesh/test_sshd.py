@@ -100,6 +100,31 @@ def test_what_no_certificate_gets_through(line: str, named: str) -> None:
     assert named in problem
 
 
+LISTENS = [
+    ("", True),
+    ("listenaddress 0.0.0.0:22\nlistenaddress [::]:22", True),
+    ("listenaddress 198.18.10.11:22\nlistenaddress 198.18.20.11:2222\nlistenaddress [2001:db8::11]:22", True),
+    ("listenaddress 198.18.10.11:22\nlistenaddress [::]:22", False),
+]
+
+
+@pytest.mark.parametrize(("text", "heard"), LISTENS)
+def test_where_sshd_listens(text: str, heard: bool) -> None:
+    problems = sshd.deaf_address(sshd.parse(text), "198.18.20.11")
+    assert problems == [] if heard else "listens on 198.18.10.11, :: alone" in problems[0]
+    assert (sshd.deaf_address(sshd.parse(text), "2001:DB8:0::11") == []) is ("[" in text or not text)
+
+
+def test_an_authority_of_a_type_that_is_not_taken() -> None:
+    """In FIPS mode, after ssh_mesh_key_type was changed without making the authority's keys anew."""
+    fips = with_line(GOOD, "casignaturealgorithms ecdsa-sha2-nistp256,rsa-sha2-512")
+    old, new = "ssh-ed25519 AAAA", "ecdsa-sha2-nistp256 AAAA"
+    (problem,) = sshd.refusals(fips, "train", [], "ecdsa", (old, old))
+    assert "keys of the type ssh-ed25519 (casignaturealgorithms)" in problem
+    for authorities in ((new, new), ("ssh-rsa AAAA", new), ("(made by the first run)",) * 2, ()):
+        assert sshd.refusals(fips, "train", [], "ecdsa", authorities) == []
+
+
 @pytest.mark.parametrize("line", ["permitrootlogin no", "permitrootlogin forced-commands-only"])
 def test_root_who_may_not_log_in(line: str) -> None:
     assert len(sshd.refusals(with_line(GOOD, line), "root", ["root"], "ed25519")) == 1

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -67,6 +68,15 @@ def test_where_the_authority_lives(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert wishes.authority_folder("/srv/ca", None, ["a", "b"]) == "/srv/ca"
     assert wishes.authority_folder("~/ca", None, []) == "/home/ops/ca"
+
+
+def test_hosts_in_folders_of_one_inventory_have_one_authority(tmp_path: Path) -> None:
+    racks = [tmp_path / "rack1", tmp_path / "rack2"]
+    found = [wishes.authority_folder("", str(rack), [str(tmp_path)]) for rack in racks]
+    assert found == [str(tmp_path / ".ssh_ca")] * 2
+    file = tmp_path / "hosts.yml"
+    file.write_text("")
+    assert wishes.authority_folder("", str(tmp_path), [str(file)]) == str(tmp_path / ".ssh_ca")
 
 
 @pytest.mark.parametrize(

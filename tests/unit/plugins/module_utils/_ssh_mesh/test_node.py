@@ -1,0 +1,108 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a node compares, as far as it needs no sshd: the lab tests show the rest."""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.ssh_connection import SshConnection
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import files, node
+from ansible_collections.baremetal.gpu_cluster.plugins.modules import ssh_mesh
+
+OWN = pwd.getpwuid(os.getuid())
+PLAN: dict[str, Any] = {
+    "name": "n1",
+    "users": [OWN.pw_name],
+    "ports": [22],
+    "key_type": "ed25519",
+    "max_startups": 256,
+    "max_sessions": 128,
+    "networks": [],
+    "krl": "",
+    "user_ca": "ssh-ed25519 AAAA",
+    "host_ca": "ssh-ed25519 BBBB",
+    "ssh_config": "",
+    "revoked_keys": [],
+}
+
+
+class Unlabelled:
+    """A module on a node without SELinux."""
+
+    def set_default_selinux_context(self, path: str, changed: bool) -> bool:
+        return changed
+
+
+@pytest.fixture(name="made")
+def fixture_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> node.Node:
+    """A node whose user has a key."""
+    monkeypatch.setattr(files, "USER_FOLDER", str(tmp_path / "users"))
+    found = node.Node(Unlabelled(), PLAN, SshConnection())
+    found.make_user_key(OWN.pw_name)
+    return found
+
+
+def wrong(made: node.Node) -> dict[str, node.Entry]:
+    """The files below the folder of the users that would be written."""
+    entries = made.entries({}, {"host": "h", OWN.pw_name: "u"})
+    return {
+        Path(entry.path).name: entry
+        for entry in entries
+        if entry.path.startswith(files.USER_FOLDER) and node.differs(entry, node.look(entry.path))
+    }
+
+
+def test_a_private_key_that_its_user_cannot_read_or_others_can(made: node.Node) -> None:
+    path = Path(files.user_key(OWN.pw_name))
+    text = path.read_bytes()
+    assert path.name not in wrong(made)
+    path.chmod(0o644)
+    entry = wrong(made)[path.name]
+    made.write(entry)
+    assert path.read_bytes() == text and path.stat().st_mode & 0o777 == 0o600
+    assert path.name not in wrong(made)
+
+
+def test_a_private_key_is_never_shown(made: node.Node) -> None:
+    path = files.user_key(OWN.pw_name)
+    before = {path: node.look(path)}
+    Path(path).chmod(0o644)
+    (shown,) = ssh_mesh.diffs([node.Entry(path, before[path].data or b"", 0o640)], before)
+    assert "a private key" in shown["before"] and "BEGIN" not in shown["before"] + shown["after"]
+
+
+def test_a_group_without_a_name_is_left_out() -> None:
+    """The number of a group of a directory that this node does not see."""
+    named = {entry.gr_gid for entry in grp.getgrall()}
+    unnamed = next(number for number in range(70000, 80000) if number not in named)
+    assert node.group_names([unnamed, 0]) == [grp.getgrgid(0).gr_name]
+
+
+def test_what_the_drop_in_names_is_there_until_the_drop_in_is_gone(
+    made: node.Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the list of revoked keys sshd refuses every key of the users whom the drop-in names."""
+    for name in ("REVOKED", "USER_CA", "KNOWN_HOSTS", "HOST_CERTIFICATE", "CLIENT", "SERVER"):
+        monkeypatch.setattr(files, name, str(tmp_path / name))
+    entries = made.entries({}, {"host": "h", OWN.pw_name: "u"})
+    there: list[str] = []
+
+    def sshd_refuses(*_words: str, **_named: str) -> str:
+        raise node.MeshError("no")
+
+    def bring_back(path: str, present: node.Present) -> None:
+        there.append(Path(path).name)
+
+    monkeypatch.setattr(made, "answer", sshd_refuses)
+    monkeypatch.setattr(made, "bring_back", bring_back)
+    with pytest.raises(node.MeshError, match="The old files are back"):
+        made.put(entries, {entry.path: node.look(entry.path) for entry in entries}, "")
+    assert (there[0], there[-1]) == ("SERVER", "REVOKED")
