@@ -18,7 +18,8 @@ RESULT = "__storage_result"
 class Case(NamedTuple):
     """One wish; ``before`` is a shell command that comes first."""
 
-    mounts: list[dict[str, Any]]
+    #: A text is an expression of Jinja, so that hosts may have different ones.
+    mounts: list[dict[str, Any]] | str
     variables: dict[str, Any]
     before: str = ""
 
@@ -39,7 +40,7 @@ def steps(number: int, case: Case) -> list[dict[str, Any]]:
         "ansible.builtin.include_role": {"name": "baremetal.gpu_cluster.shared_storage"},
         "vars": {"shared_storage_mounts": case.mounts, **case.variables},
     }
-    good = {RESULT: said % (RESULT, "[__shared_storage_seen.changed, '']")}
+    good = {RESULT: said % (RESULT, "[(__shared_storage_seen | default({'changed': false})).changed, '']")}
     bad = {RESULT: said % (RESULT, "[false, ansible_failed_result.msg]")}
     before = [{"name": f"{name}, before", "ansible.builtin.shell": case.before}] if case.before else []
     return [

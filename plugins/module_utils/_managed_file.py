@@ -29,10 +29,19 @@ def read_text(path: str) -> str:
         return ""
 
 
+def make_folder(path: str) -> None:
+    """A folder that everybody may enter, whatever the umask is, and those above it that are missing."""
+    if os.path.isdir(path):
+        return
+    make_folder(os.path.dirname(path))
+    os.mkdir(path)
+    os.chmod(path, 0o755)
+
+
 def replace_file(module: Mover, path: str, text: str, mode: int = 0o644) -> None:
     """Write ``text`` beside the file, sync it, and rename it over the old one."""
     folder = os.path.dirname(os.path.abspath(path))
-    os.makedirs(folder, mode=0o755, exist_ok=True)
+    make_folder(folder)
     handle, temporary = tempfile.mkstemp(prefix=".ansible-", dir=folder)
     try:
         with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as stream:

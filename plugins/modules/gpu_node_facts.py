@@ -162,8 +162,8 @@ ansible_facts:
         ssh:
           description:
             - The certificates of M(baremetal.gpu_cluster.ssh_mesh), each with its C(holder) (V(host) or a user),
-              C(kind), C(key_id), C(serial), C(principals), C(valid_from) and C(valid_until) in UTC, C(days_left) in whole
-              days, and C(problem), in words why it does not do now, empty when it does.
+              C(kind), C(key_id), C(serial), C(principals), C(valid_from) and C(valid_until) in UTC, C(days_left) in
+              whole days, and C(problem), in words why it does not do now, empty when it does.
             - Empty where there are none. Whether one is revoked is not looked at.
           returned: always
           type: list

@@ -156,7 +156,11 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_fi
     fabric,
     texts,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import read_text, replace_file
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import (
+    make_folder,
+    read_text,
+    replace_file,
+)
 
 SPEC: dict[str, dict[str, Any]] = {
     "node": {"type": "str", "required": True},
@@ -243,7 +247,7 @@ def compare(files: list[texts.File]) -> tuple[list[Change], list[Problem]]:
 def stage(file: texts.File) -> str:
     """Write the text beside the file, so that a full disk is met before anything has changed."""
     folder = os.path.dirname(file.path)
-    os.makedirs(folder, mode=0o755, exist_ok=True)
+    make_folder(folder)
     handle, temporary = tempfile.mkstemp(prefix=".ansible-", dir=folder)
     try:
         with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as stream:

@@ -169,6 +169,7 @@ ARGUMENTS = {
 NOT_CHANGED = "Nothing was changed.\n%s"
 NOT_IN_FORCE = "Open MPI does not use what was written, so all files are as before: %s"
 NO_ANSWER = "Open MPI below %s cannot be asked: %s"
+ERR_UNFINISHED = "not all of it could be written"
 ERR_NO_MPI = "there is no Open MPI: %s is missing"
 WARN_LATER = "it is not installed yet, so check mode cannot tell its settings: %s is missing"
 WARN_LIBRARIES = "%s finds its libraries only when mpirun is called with its full path: %s"
@@ -270,16 +271,20 @@ def block(path: str, text: str, wanted: dict[str, str]) -> str:
 def write(module: AnsibleModule, here: Node, wanted: settings.Parameters, texts: dict[str, tuple[str, str]]) -> None:
     """Replace the files, and put them back when Open MPI does not take them."""
     existed = {path: os.path.exists(path) for path in texts}
-    for path, (_before, after) in texts.items():
-        replace_file(module, path, after)
+    wrong = [ERR_UNFINISHED]
     try:
+        for path, (_before, after) in texts.items():
+            replace_file(module, path, after)
         here.again()
         wrong = here.not_in_force(wanted)
-    except CommandError as error:
+    except (CommandError, OSError) as error:
         wrong = [str(error)]
-    if wrong:
+    finally:
+        # Also when Ansible's own code ends the module in the middle.
         for path, (before, _after) in texts.items():
-            restore_file(module, path, before, existed[path])
+            if wrong and read_text(path) != before:
+                restore_file(module, path, before, existed[path])
+    if wrong:
         module.fail_json(msg=NOT_IN_FORCE % "; ".join(wrong))
 
 

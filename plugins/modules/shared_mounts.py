@@ -38,8 +38,8 @@ options:
         type: str
       type:
         description:
-          - The type of the file system. V(nfs4), V(nfs) and V(lustre) wait for the network. Others are mounted all the
-            same, V(none) with the option C(bind) too.
+          - The type of the file system. V(nfs4), V(nfs) and V(lustre) wait for the network, and others with the option
+            C(_netdev). All that mount knows are mounted, V(none) with the option C(bind) too.
         type: str
       options:
         description: Options of mount, as a list or separated by commas.
@@ -60,7 +60,8 @@ options:
   unmount_ok:
     description:
       - Consent to unmounting what O(mounts[].state=absent) names, and what has got another source or other options.
-      - Without it the first two are refused. Other options are written for the next boot, with a warning.
+      - Without it the first two are refused. Other options are written for the next boot, and every run until then
+        warns.
     type: bool
     default: false
   timeout_seconds:
@@ -120,11 +121,17 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _deadline
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import read_text, replace_file
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import (
+    make_folder,
+    read_text,
+    replace_file,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._shared_storage import look, seen, units, wishes
 
 MOUNTINFO = "/proc/self/mountinfo"
 FSTAB = "/etc/fstab"
+#: For each unit that has changed while the old mount stayed, which start of it that was. Gone after a boot.
+NOTES = "/run/gpu-cluster-shared-storage"
 LEAST_SECONDS = 5
 MOST_SECONDS = 600
 #: systemd ends a mount after the unit's own time; this much later systemctl is no longer waited for.
@@ -142,13 +149,16 @@ ERR_FOREIGN = "%s is not ours"
 ERR_OTHER = "%s (%s) is mounted there"
 ERR_FULL = "it is not empty (%s), and the mount would hide that"
 ERR_NO_FOLDER = "there is something that is no folder"
+ERR_FOLDER = "the folder could not be made: %s"
 ERR_HELPER = "this node cannot mount this type: %s is missing"
 ERR_CONSENT = "it is mounted, and unmounting it needs consent"
 ERR_SOURCE = "%s is still mounted there, and unmounting it needs consent"
+ERR_ABOVE = "it lies in %s, which is mounted from %s and does not answer within %s s"
 ERR_LINK = "it leads through a link to %s"
 ERR_SECONDS = f"expected {LEAST_SECONDS} to {MOST_SECONDS} seconds"
 ERR_USER = "there is no such user on this node"
 ERR_NOT_MOUNTED = "%s was not mounted: %s"
+ERR_NOT_BACK = "what was there before did not come back either: %s"
 ERR_NOT_UNMOUNTED = "it was not unmounted: %s"
 ERR_NOTHING = "systemd says it is mounted, and nothing is: it is an empty folder"
 ERR_HANGS = "it is mounted from %s and does not answer within %s s"
@@ -203,6 +213,8 @@ class Node:
                 refuse(ERR_OTHER % (mounted.source, mounted.type), "unmount it, or correct the entry")
             elif not self.module.params["unmount_ok"]:
                 refuse(ERR_SOURCE % mounted.source, FIX_UNMOUNT)
+        elif above := self.hangs_above(mount.path):
+            refuse(ERR_ABOVE % (above.path, above.source, self.seconds), FIX_SERVER)
         elif os.path.realpath(mount.path) != mount.path:
             refuse(ERR_LINK % os.path.realpath(mount.path), "write where it leads")
         elif os.path.lexists(mount.path) and not os.path.isdir(mount.path):
@@ -211,6 +223,23 @@ class Node:
             has = ", ".join(sorted(os.listdir(mount.path))[:3])
             refuse(ERR_FULL % has, "move its content away, or choose another path")
         return found
+
+    def hangs_above(self, path: str) -> seen.Mounted | None:
+        """The mount in which a path lies, when it does not answer: whoever looks at the path then never returns."""
+        above = [one for one in seen.parse(read_text(MOUNTINFO)) if path.startswith(f"{one.path}/")]
+        nearest = max(above, key=lambda one: len(one.path), default=None)
+        hangs = nearest is not None and look.look(nearest.path, "", self.seconds).get("hangs")
+        return nearest if hangs else None
+
+    def started(self, name: str) -> str:
+        """Which start of a unit this is: systemd gives each a number of its own (InvocationID in systemd.exec(5))."""
+        argv = ["systemctl", "show", "--property=InvocationID", "--value", name]
+        return _deadline.run(argv, COMMAND_SECONDS, "systemctl show").strip()
+
+    def is_late(self, mount: wishes.Mount) -> bool:
+        """Whether what is mounted is older than the unit, as an earlier run has noted."""
+        note = read_text(note_path(mount))
+        return bool(note) and note == self.started(units.unit_name(mount.path))
 
     def mount(self, mount: wishes.Mount, text: str, again: bool) -> list[Problem]:
         """Write the unit and start it, or leave everything as it was. Gives what went wrong.
@@ -223,7 +252,12 @@ class Node:
         made = not is_there and not os.path.isdir(mount.path)
         try:
             if made:
-                os.makedirs(mount.path)
+                make_folder(mount.path)
+        except OSError as error:
+            return [
+                Problem(mount.path, "", ERR_FOLDER % error.strerror, "make it by hand, on the server if it lies there")
+            ]
+        try:
             replace_file(self.module, unit, text)
             self.systemctl("daemon-reload")
             self.systemctl("reenable", name)
@@ -235,7 +269,11 @@ class Node:
         except _deadline.CommandError as error:
             reason = last_words(name) or " ".join(str(error).split())
             problem = Problem(mount.path, "", ERR_NOT_MOUNTED % (mount.source, reason), FIX_SERVER)
-        self.put_back(mount, before, again)
+        try:
+            self.put_back(mount, before, again)
+        except _deadline.CommandError as error:
+            rule = ERR_NOT_BACK % " ".join(str(error).split())
+            return [problem, Problem(mount.path, "", rule, FIX_SERVER)]
         if made and not os.listdir(mount.path):
             os.rmdir(mount.path)
         return [problem]
@@ -260,6 +298,8 @@ class Node:
         except _deadline.CommandError as error:
             reason = " ".join(str(error).split())
             return [Problem(mount.path, "", ERR_NOT_UNMOUNTED % reason, f"see who uses it: fuser -vm {mount.path}")]
+        if os.path.exists(note_path(mount)):
+            os.unlink(note_path(mount))
         return []
 
     def remove(self, mount: wishes.Mount) -> list[Problem]:
@@ -291,6 +331,11 @@ def unit_path(mount: wishes.Mount) -> str:
     return os.path.join(units.FOLDER, units.unit_name(mount.path))
 
 
+def note_path(mount: wishes.Mount) -> str:
+    """Where it is noted that what is mounted is older than the unit."""
+    return os.path.join(NOTES, units.unit_name(mount.path))
+
+
 def is_enabled(mount: wishes.Mount) -> bool:
     """Whether it is mounted at boot."""
     return os.path.islink(os.path.join(units.FOLDER, f"{units.target(mount)}.wants", units.unit_name(mount.path)))
@@ -299,7 +344,7 @@ def is_enabled(mount: wishes.Mount) -> bool:
 def fstab_paths(text: str) -> list[str]:
     """The paths in /etc/fstab."""
     lines = [line.split() for line in text.splitlines() if not line.lstrip().startswith("#")]
-    return [fields[1] for fields in lines if len(fields) > 1]
+    return [fields[1].rstrip("/") or "/" for fields in lines if len(fields) > 1]
 
 
 def last_words(name: str) -> str:
@@ -353,8 +398,17 @@ def settle(node: Node, mount: wishes.Mount) -> tuple[list[dict[str, str]], list[
     mounted = node.mounted(mount.path)
     is_wanted = mounted is not None and seen.is_wanted(mounted, mount)
     # Without a unit of ours, what is mounted is not ours to take away.
-    if (after and before == after and is_wanted and is_enabled(mount)) or not before + after:
+    if not before + after:
         return [], []
+    consent = module.params["unmount_ok"]
+    if after and before == after and is_wanted and is_enabled(mount):
+        is_old = node.is_late(mount)
+        if is_old and not consent:
+            module.warn(WARN_LATER % (mount.path, FIX_UNMOUNT))
+        if not (is_old and consent):
+            return [], []
+    else:
+        is_old = bool(mounted and before) and not (is_wanted and units.mounts_the_same(before, after))
     change = {
         "before_header": f"{unit} ({'mounted' if mounted else 'not mounted'})",
         "after_header": f"{unit} ({'mounted' if after else 'not mounted'})",
@@ -366,16 +420,14 @@ def settle(node: Node, mount: wishes.Mount) -> tuple[list[dict[str, str]], list[
     if not after:
         problems = node.remove(mount)
         return ([] if problems else [change]), problems
-    again = False
-    if mounted and before and (before != after or not is_wanted):
-        if module.params["unmount_ok"]:
-            problems = node.unmount(mount)
-            if problems:
-                return [], problems
-            again = True
-        else:
-            module.warn(WARN_LATER % (mount.path, FIX_UNMOUNT))
-    problems = node.mount(mount, after, again)
+    if is_old and consent:
+        problems = node.unmount(mount)
+        if problems:
+            return [], problems
+    problems = node.mount(mount, after, again=is_old and consent)
+    if is_old and not consent and not problems:
+        replace_file(module, note_path(mount), node.started(units.unit_name(mount.path)))
+        module.warn(WARN_LATER % (mount.path, FIX_UNMOUNT))
     return ([] if problems else [change]), problems
 
 

@@ -36,6 +36,12 @@ OPEN_SECOND_PORT = (
     f"firewall-cmd --quiet --add-port={SECOND_PORT}/tcp"
 )
 CLOSE_SECOND_PORT = f"firewall-cmd --quiet --remove-port={SECOND_PORT}/tcp; systemctl stop lab-sshd; true"
+#: What an earlier run with openmpi_version has left, and what is there of it.
+LOCK = (
+    "printf '%s\\n' '# BEGIN gpu-cluster openmpi: the module pinned_packages keeps these lines' "
+    "'openmpi-2:4.1.4-1.el9.*' '# END gpu-cluster openmpi' >> /etc/dnf/plugins/versionlock.list"
+)
+LOCKED = "grep openmpi /etc/dnf/plugins/versionlock.list; true"
 #: A further card on the data network.
 CARD = "net7"
 ROLE = """\
@@ -79,13 +85,13 @@ def second_port(cluster: Cluster) -> Iterator[int]:
 @pytest.fixture(scope="module")
 def new(cluster: Cluster, second_port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """Open MPI 5 on every node, configured by the role for the second port."""
-    everywhere(cluster, UNPACK)
+    everywhere(cluster, f"{UNPACK}; {LOCK}")
     playbook = tmp_path_factory.mktemp("openmpi") / "role.yml"
     playbook.write_text(ROLE)
     ended = cluster.play(str(playbook))
     assert ended.code == 0, ended.text
     yield NEW
-    everywhere(cluster, f"rm -rf {NEW.prefix}")
+    everywhere(cluster, f"rm -rf {NEW.prefix}; sed -i /openmpi/d /etc/dnf/plugins/versionlock.list")
 
 
 @pytest.fixture(params=[OLD, NEW], ids=["4.1", "5"])
@@ -138,6 +144,10 @@ def test_all_reduce_runs_over_the_data_network_and_inside_the_plan(mpi: Mpi) -> 
     ports_of_ssh = {one["SSH_CONNECTION"].split()[-1] for one in job.answers() if one["host"] != mpi.names[0]}
     assert ports_of_ssh == {str(SECOND_PORT if mpi.installation is NEW else 22)}
     assert mpi.left_over() == []
+
+
+def test_without_packages_nothing_stays_locked(new: Installation, cluster: Cluster) -> None:
+    assert set(everywhere(cluster, LOCKED).values()) == {""}
 
 
 def test_a_wrong_sum_ends_the_job(mpi: Mpi) -> None:

@@ -18,6 +18,9 @@ SHARED = "/storage/wheels"
 #: The folder with the wheels is the same one for all nodes.
 WHEELS = {"path": SHARED, "source": "/srv/wheels", "type": "none", "options": ["bind", "ro"]}
 OWN = {"path": "/storage/own", "source": "tmpfs", "type": "tmpfs", "options": "size=1m,mode=1777", "writable": True}
+#: The group names no mounts, one host does.
+MEMORY = "{'path': '/storage/alone', 'source': 'tmpfs', 'type': 'tmpfs'}"
+ALONE = f"{{{{ [] if inventory_hostname == ansible_play_hosts[0] else [{MEMORY}] }}}}"
 SLOW = {"path": "/storage/slow", "source": "nowhere", "type": "slow"}
 SECONDS = 5
 USER = {"shared_storage_user": "train", "shared_storage_timeout_seconds": SECONDS}
@@ -34,12 +37,12 @@ printf 'nas.example.com:/x /storage/fstab nfs4 noauto 0 0\\n' >> /etc/fstab
 """
 CLEAN = """
 sed -i '\\,/storage/fstab,d' /etc/fstab
-for path in wheels own slow; do umount /storage/$path 2>/dev/null; done
+for path in wheels own slow alone; do umount /storage/$path 2>/dev/null; done
 rm -f /usr/sbin/mount.slow /etc/systemd/system/storage-*.mount /etc/systemd/system/*.wants/storage-*.mount
 systemctl daemon-reload
 systemctl reset-failed
 rm -rf /storage/full /storage/link-target /storage/link
-rmdir /storage/* /storage 2>/dev/null
+rmdir /storage/* /storage /run/gpu-cluster-shared-storage 2>/dev/null
 true
 """
 LOOK = """
@@ -54,7 +57,9 @@ IN_THE_WAY = [
     {**WHEELS, "path": "/storage/link"},
     {**WHEELS, "path": "/storage/fstab"},
 ]
+ABSENT = [{"path": path, "state": "absent"} for path in (SHARED, OWN["path"], "/storage/alone")]
 CASES = {
+    "on one alone": Case(ALONE, USER),
     "first": Case([WHEELS], USER),
     "again": Case([WHEELS], USER),
     "unmounted by hand": Case([WHEELS], USER, before=f"umount {SHARED}"),
@@ -62,7 +67,7 @@ CASES = {
     "not writable": Case([{**WHEELS, "options": "bind", "writable": True}], USER),
     "slow": Case([SLOW, WHEELS], USER),
     "not the same": Case([OWN], USER),
-    "away": Case([{"path": SHARED, "state": "absent"}, {"path": OWN["path"], "state": "absent"}], CONSENT),
+    "away": Case(ABSENT, CONSENT),
 }
 
 
@@ -94,6 +99,11 @@ def fixture_said(
 def test_mounted_once_and_again_where_somebody_unmounted_it(said: dict[str, dict[str, Said]]) -> None:
     for case, changed in (("first", True), ("again", False), ("unmounted by hand", True)):
         assert set(said[case].values()) == {Said(changed, "")}, case
+
+
+def test_a_host_without_mounts_is_not_compared(nodes: list[str], said: dict[str, dict[str, Said]]) -> None:
+    first, other = nodes
+    assert said["on one alone"] == {first: Said(False, ""), other: Said(True, "")}
 
 
 def test_what_is_in_the_way_is_named_at_once(said: dict[str, dict[str, Said]]) -> None:

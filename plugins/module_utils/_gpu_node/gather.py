@@ -28,6 +28,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_prefli
 )
 
 TORCH_PREFIX = "/opt/gpu-cluster/torch"
+#: Where the package of EL is.
+OPENMPI_PREFIX = "/usr/lib64/openmpi"
 #: Deadlines in seconds. nvidia-smi hangs on a broken GPU; without the persistence daemon it wakes each GPU up first,
 #: which takes 1 to 3 s for each (docs.nvidia.com/deploy/driver-persistence, overview).
 SMI_SECONDS = 30.0
@@ -35,7 +37,6 @@ COMMAND_SECONDS = 2.0
 IMPORT_SECONDS = 60.0
 #: UEFI specification 2.10, 3.3: the variable and its GUID. In efivarfs four bytes of attributes, then one of value.
 SECURE_BOOT = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
-OPENMPI_FOLDERS = ("usr/lib64/openmpi/bin", *commands.FOLDERS)
 #: The package was renamed with branch 580 (facts of the role nvidia_driver).
 FABRIC_MANAGER_PACKAGES = ("nvidia-fabricmanager", "nvidia-fabric-manager")
 FABRIC_MANAGER = "nvidia-fabricmanager.service"
@@ -71,7 +72,7 @@ class Node:
 
 
 def gather(
-    node: Node, torch_prefix: str = TORCH_PREFIX, import_torch: bool = False
+    node: Node, torch_prefix: str = TORCH_PREFIX, import_torch: bool = False, openmpi_prefix: str = OPENMPI_PREFIX
 ) -> tuple[dict[str, Any], list[str]]:
     """All facts, and what could not be done although it was asked for."""
     the_kernel = kernel(node)
@@ -106,7 +107,7 @@ def gather(
         "cuda": dict(toolkits(node), driver_supports=cuda_of_driver),
         "nccl": {"system": system_nccl(node), "torch": torch.nccl},
         "torch": {"version": torch.version, "cuda": torch.cuda, "prefix": torch_prefix if torch.version else ""},
-        "openmpi": openmpi(node),
+        "openmpi": openmpi(node, openmpi_prefix),
         "nics": [
             {key: value for key, value in card.items() if key != "pci"}
             | {"model": names.get(card["pci"], "") if card["pci"] else ""}
@@ -287,9 +288,10 @@ def torch_of(node: Node, prefix: str, import_torch: bool) -> tuple[environment.T
     return imported, []
 
 
-def openmpi(node: Node) -> str:
-    """The version of Open MPI, EL's own prefix first: it is on no path until a module is loaded."""
-    words = node.ask("ompi_info", "--version", folders=OPENMPI_FOLDERS).out.split()
+def openmpi(node: Node, prefix: str) -> str:
+    """The version of Open MPI, its own prefix first: EL's is on no path until a module is loaded."""
+    folders = (os.path.join(prefix, "bin").lstrip("/"), *commands.FOLDERS)
+    words = node.ask("ompi_info", "--version", folders=folders).out.split()
     # "Open MPI v4.1.1"
     return next((word[1:] for word in words if word.startswith("v") and word[1:2].isdigit()), "")
 

@@ -49,7 +49,11 @@ def is_wanted(mounted: Mounted, mount: Mount) -> bool:
     if not mount.is_remote():
         return mount.type in ("none", mounted.type)
     types = FAMILIES.get(mount.type, (mount.type,))
-    return mounted.type in types and mounted.source.rstrip("/") == mount.source.rstrip("/")
+    there, wanted = mounted.source.rstrip("/"), mount.source.rstrip("/")
+    if mount.type == "lustre":
+        # mount.lustre hands the servers to the kernel as addresses with their network (lustre/utils/mount_lustre.c).
+        there, wanted = there.rpartition(":/")[2], wanted.rpartition(":/")[2]
+    return mounted.type in types and there == wanted
 
 
 def differences(seen: Mapping[str, Any]) -> list[str]:

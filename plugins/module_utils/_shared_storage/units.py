@@ -29,6 +29,7 @@ Type={type}
 [Install]
 WantedBy={target}
 """
+_DECIDING = ("What=", "Type=", "Options=")
 _AFTER = "After=network-online.target\nWants=network-online.target\n"
 
 
@@ -46,14 +47,20 @@ def unit_name(path: str) -> str:
     return escaped + ".mount"
 
 
+def mounts_the_same(before: str, after: str) -> bool:
+    """Whether two texts of a unit mount the same in the same way; another deadline needs no unmounting."""
+    ours, theirs = ([line for line in text.splitlines() if line.startswith(_DECIDING)] for text in (before, after))
+    return ours == theirs
+
+
 def target(mount: Mount) -> str:
     """What wants it at boot."""
-    return "remote-fs.target" if mount.is_remote() else "local-fs.target"
+    return "remote-fs.target" if mount.needs_network() else "local-fs.target"
 
 
 def unit_text(mount: Mount, seconds: int) -> str:
     """The unit. ``_netdev`` lets systemd unmount before the network goes, also for types that it does not know."""
-    remote = mount.is_remote()
+    remote = mount.needs_network()
     options = [one for one in mount.options.split(",") if one]
     if remote and "_netdev" not in options:
         options.append("_netdev")

@@ -54,12 +54,16 @@ class Mount(NamedTuple):
     state: str
 
     def is_remote(self) -> bool:
-        """Whether it needs the network first."""
+        """Whether it is of a type that we know to be on a server."""
         return self.type in HELPERS
+
+    def needs_network(self) -> bool:
+        """Whether it needs the network first; of types that we do not know, the option ``_netdev`` says so."""
+        return self.is_remote() or "_netdev" in self.options.split(",")
 
 
 def read(given: Any) -> tuple[list[Mount], list[Problem]]:
-    """Read the list. With problems, the mounts must not be used."""
+    """Read the list, a mount before those that lie in it. With problems, the mounts must not be used."""
     if not isinstance(given, list):
         return [], [Problem(VARIABLE, shown(given), "a list is expected", "write [] or a list of mounts")]
     mounts: list[Mount] = []
@@ -74,7 +78,7 @@ def read(given: Any) -> tuple[list[Mount], list[Problem]]:
             found.append(Problem(f"{variable}.path", shown(mount.path), ERR_TWICE, "remove one"))
         mounts.append(mount)
         problems += found
-    return mounts, problems
+    return sorted(mounts, key=lambda mount: mount.path), problems
 
 
 def _mount(entry: Mapping[str, Any], variable: str) -> tuple[Mount, list[Problem]]:

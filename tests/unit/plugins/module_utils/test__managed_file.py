@@ -41,6 +41,17 @@ def test_a_new_file_in_a_new_folder(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+def test_everybody_may_enter_new_folders_under_a_strict_umask(tmp_path: Path) -> None:
+    # Hardened nodes have 027 or 077, and a user of the cluster has to read what is written.
+    before = os.umask(0o077)
+    try:
+        replace_file(Module(), str(tmp_path / "new" / "folder" / "file"), "text\n")
+    finally:
+        os.umask(before)
+    folders = (tmp_path / "new", tmp_path / "new" / "folder")
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in folders] == [0o755, 0o755]
+
+
 def test_a_refused_move_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("old", encoding="utf-8")

@@ -95,6 +95,17 @@ def fixture_root(tmp_path: Path) -> Path:
     return tmp_path / "root"
 
 
+def test_users_read_it_under_a_strict_umask(root: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        run(root)
+    finally:
+        os.umask(before)
+    folder = root / texts.CLUSTER[1:]
+    assert stat.S_IMODE(folder.parent.stat().st_mode) == 0o755
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o644
+
+
 def test_written_once(root: Path) -> None:
     announced = run(root, _ansible_check_mode=True)
     assert announced["changed"] is True and tree(root) == {}

@@ -71,14 +71,15 @@ class Prefix:
         paths = (self.mpi, self.prte, self.environment)
         return {path.name: path.read_text() for path in paths if path.exists()}
 
-    def run(self, **given: Any) -> dict[str, Any]:
+    def run(self, failing: str = "", **given: Any) -> dict[str, Any]:
         options = {"prefix": str(self.folder), "ports": make_port_plan().openmpi(), **given}
         arguments = json.dumps({"ANSIBLE_MODULE_ARGS": options})
         start = (
             "import sys; from ansible.module_utils import basic; basic._ANSIBLE_ARGS = sys.stdin.buffer.read();"
             "basic._ANSIBLE_PROFILE = 'legacy'; "
             f"from {openmpi_settings.__name__} import main, parameter_files; "
-            f"parameter_files.ENVIRONMENT_PATH = {str(self.environment)!r}; main()"
+            f"parameter_files.ENVIRONMENT_PATH = {str(self.environment)!r}\n"
+            f"import {openmpi_settings.__name__} as module\n{failing}\nmain()"
         )
         environment = dict(
             os.environ, HOME=str(self.folder), PYTHONPATH=os.pathsep.join(entry for entry in sys.path if entry)
@@ -115,6 +116,27 @@ def test_written_once_verified_and_told(prefix: Prefix) -> None:
     assert {"plm_rsh_args", "plm_ssh_args"} & set.union(*map(set, told.values()))
     again = prefix.run(ssh_port=2222, omp_num_threads=4)
     assert not again["changed"] and again["files"] == done["files"] and not again["diff"]
+
+
+#: The last file cannot be written: an error of the system, or one with which Ansible's own code ends the module.
+FULL = """
+really = module.replace_file
+def full(mover, path, text):
+    if "OMP_NUM_THREADS" in text:
+        {end}
+    really(mover, path, text)
+module.replace_file = full
+"""
+
+
+@pytest.mark.parametrize(
+    "end", ["raise OSError(28, 'No space left on device')", "mover.fail_json(msg='No space left')"]
+)
+def test_all_files_or_none(prefix: Prefix, end: str) -> None:
+    prefix.environment.write_text("EDITOR=vi\n")
+    before = prefix.files()
+    told = prefix.run(failing=FULL.format(end=end), omp_num_threads=4)
+    assert told["failed"] and "No space left" in told["msg"] and prefix.files() == before
 
 
 def test_the_example_of_the_documentation(prefix: Prefix) -> None:

@@ -176,6 +176,13 @@ def test_a_machine_with_eight_gpus(node: Path) -> None:
     ]
 
 
+def test_open_mpi_of_the_site(node: Path) -> None:
+    script(node, "opt/openmpi/bin/ompi_info", "echo 'Open MPI v5.0.11'")
+    assert facts(node, openmpi_prefix="/opt/openmpi")["openmpi"] == "5.0.11"
+    script(node, "usr/bin/ompi_info", "echo 'Open MPI v4.1.4'")
+    assert facts(node, openmpi_prefix="/opt/gone")["openmpi"] == "4.1.4"
+
+
 def test_nothing_at_all_has_every_key(node: Path, tmp_path: Path) -> None:
     nothing = tmp_path / "nothing"
     nothing.mkdir()

@@ -44,6 +44,22 @@ def test_a_remote_mount_is_known_by_its_source(type_: str, source: str, expected
     assert seen.is_wanted(seen.Mounted("/data", type_, source), NFS) is expected
 
 
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("192.0.2.5:/scratch", True),
+        ("mds01@tcp:mds02@tcp:/scratch", True),
+        ("mds01@tcp:/scratch/", True),
+        ("mds01@tcp:/home", False),
+        ("mds01@tcp:/scratch/data", False),
+    ],
+)
+def test_lustre_is_known_by_its_file_system(source: str, expected: bool) -> None:
+    # The kernel has the addresses of the servers, the wish may have their names.
+    mounted = seen.Mounted("/data", "lustre", "192.0.2.5@tcp:/scratch")
+    assert seen.is_wanted(mounted, NFS._replace(type="lustre", source=source)) is expected
+
+
 def test_of_other_mounts_only_the_type_is_known() -> None:
     mounted = seen.Mounted("/data", "ext4", "/dev/vda")
     assert seen.is_wanted(mounted, NFS._replace(type="none", source="/srv/a"))

@@ -43,6 +43,11 @@ def test_a_remote_mount_waits_for_the_network() -> None:
     assert units.unit_text(NFS._replace(options="_netdev"), 45).count("_netdev") == 1
 
 
+def test_another_type_on_a_server_waits_where_its_options_say_so() -> None:
+    lines = units.unit_text(NFS._replace(type="beegfs", options="ro,_netdev"), 45).splitlines()
+    assert "After=network-online.target" in lines and "WantedBy=remote-fs.target" in lines
+
+
 def test_a_local_mount_does_not() -> None:
     text = units.unit_text(NFS._replace(type="none", source="/srv", options=""), 45)
     assert "network" not in text and "Options" not in text

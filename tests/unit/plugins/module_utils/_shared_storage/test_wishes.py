@@ -22,17 +22,18 @@ def test_what_is_read() -> None:
         {"path": "/old", "state": "absent", "source": None, "type": None, "options": None, "writable": False},
         {"path": "/home", "source": "/dev/sdb1", "type": "xfs"},
     ]
-    assert wishes.read(entries) == (
+    mounts, problems = wishes.read(entries)
+    assert (sorted(mounts), problems) == (
         [
             wishes.Mount("/data", "nas.example.com:/export/data", "nfs4", "ro,nconnect=8", False, "mounted"),
+            wishes.Mount("/home", "/dev/sdb1", "xfs", "", False, "mounted"),
+            wishes.Mount("/old", "", "", "", False, "absent"),
             wishes.Mount("/scratch", "192.0.2.5@tcp:192.0.2.6@tcp:/fs/a", "lustre", "", True, "mounted"),
             wishes.Mount("/v6", "[2001:db8::1]:/x", "nfs", "hard,vers=3", False, "mounted"),
-            wishes.Mount("/old", "", "", "", False, "absent"),
-            wishes.Mount("/home", "/dev/sdb1", "xfs", "", False, "mounted"),
         ],
         [],
     )
-    assert [mount.is_remote() for mount in wishes.read(entries)[0]] == [True, True, True, False, False]
+    assert {mount.path for mount in mounts if mount.is_remote()} == {"/data", "/scratch", "/v6"}
 
 
 @pytest.mark.parametrize(
@@ -65,6 +66,13 @@ def test_what_is_refused(entry: Any, expected: list[tuple[str, str]]) -> None:
     assert [(problem.variable, problem.rule) for problem in found] == [
         (f"{wishes.VARIABLE}[1]{key}", rule) for key, rule in expected
     ]
+
+
+def test_a_mount_comes_before_those_that_lie_in_it() -> None:
+    # In the other order, the second one would hide the first one.
+    paths = ["/data/sets", "/checkpoints", "/data"]
+    mounts, problems = wishes.read([{**NFS, "path": path} for path in paths])
+    assert [mount.path for mount in mounts] == sorted(paths) and problems == []
 
 
 def test_a_path_stands_once() -> None:
