@@ -106,4 +106,8 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    # Not through the end of the interpreter: threads of torch sometimes abort the process there, with "terminate called
+    # without an active exception" (pytorch issue 190489), after all is said and all ranks have met at the barrier.
+    sys.stdout.flush()
+    os._exit(code)

@@ -17,7 +17,8 @@ from lab_shared_storage import Case, Said, go_through
 SHARED = "/storage/wheels"
 #: The folder with the wheels is the same one for all nodes.
 WHEELS = {"path": SHARED, "source": "/srv/wheels", "type": "none", "options": ["bind", "ro"]}
-OWN = {"path": "/storage/own", "source": "tmpfs", "type": "tmpfs", "options": "size=1m,mode=1777", "writable": True}
+#: A folder that each node has for itself. Memory that two nodes mount in one tick of their one kernel looks the same.
+OWN = {"path": "/storage/own", "source": "/storage-own", "type": "none", "options": "bind", "writable": True}
 #: The group names no mounts, one host does.
 MEMORY = "{'path': '/storage/alone', 'source': 'tmpfs', 'type': 'tmpfs'}"
 ALONE = f"{{{{ [] if inventory_hostname == ansible_play_hosts[0] else [{MEMORY}] }}}}"
@@ -31,6 +32,7 @@ PREPARE = """
 printf '#!/bin/sh\\nexec sleep 600\\n' > /usr/sbin/mount.slow
 chmod 0755 /usr/sbin/mount.slow
 mkdir -p /storage/full /storage/link-target
+mkdir -p -m 1777 /storage-own
 touch /storage/full/precious
 ln -sfn link-target /storage/link
 printf 'nas.example.com:/x /storage/fstab nfs4 noauto 0 0\\n' >> /etc/fstab
@@ -41,7 +43,7 @@ for path in wheels own slow alone; do umount /storage/$path 2>/dev/null; done
 rm -f /usr/sbin/mount.slow /etc/systemd/system/storage-*.mount /etc/systemd/system/*.wants/storage-*.mount
 systemctl daemon-reload
 systemctl reset-failed
-rm -rf /storage/full /storage/link-target /storage/link
+rm -rf /storage/full /storage/link-target /storage/link /storage-own
 rmdir /storage/* /storage /run/gpu-cluster-shared-storage 2>/dev/null
 true
 """
@@ -132,7 +134,7 @@ def test_a_node_that_sees_other_storage_is_named(nodes: list[str], said: dict[st
     first, other = nodes
     # Said once for all.
     message = said["not the same"][first].message
-    assert message.startswith(f"/storage/own: other storage on {other} than on {first}, though all mount tmpfs")
+    assert message.startswith(f"/storage/own: other storage on {other} than on {first}, though all mount /storage-own")
 
 
 def test_unmounted_with_consent(said: dict[str, dict[str, Said]]) -> None:
