@@ -342,7 +342,8 @@ def test_killed_controllers_and_killed_programs_leave_nothing_behind(cluster: Cl
 def test_firewalld_that_is_off_starts_with_ssh_open_or_not_at_all(cluster: Cluster, back: None) -> None:
     """Stopped, with ssh on 2222 and a default zone that drops; masked, the same; and a start that is lethal."""
     first, second, third = three(cluster)
-    on_2222 = "sed -i '1i Port 2222' /etc/ssh/sshd_config; systemctl restart ssh"
+    ports = "/etc/ssh/sshd_config.d/40-gpu-cluster.conf"
+    on_2222 = f"sed -i 's/^Port 22$/Port 2222/' {ports}; systemctl restart ssh"
     off = (
         "systemctl disable -q --now firewalld; cd /etc/firewalld; rm policies/gpu-cluster-* ipsets/gpu-*; "
         "sed -i 's/^DefaultZone=.*/DefaultZone=drop/' firewalld.conf"
@@ -392,7 +393,7 @@ def test_firewalld_that_is_off_starts_with_ssh_open_or_not_at_all(cluster: Clust
         assert ssh_answers(cluster, third) and snapshot(cluster, third) == before[third]
         assert "inet firewalld" not in cluster.shell(third, "nft list tables")
     finally:
-        on_each(cluster, (first, second), "sed -i '/^Port 2222$/d' /etc/ssh/sshd_config; systemctl restart ssh")
+        on_each(cluster, (first, second), f"sed -i 's/^Port 2222$/Port 22/' {ports}; systemctl restart ssh")
 
 
 def _common_args(cluster: Cluster) -> str:
