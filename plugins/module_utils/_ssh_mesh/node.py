@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.ssh_connection import SshConnection
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import make_folder
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import certificate, files, sshd
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh.certificate import HOST, USER, Wanted
 
@@ -385,14 +386,3 @@ def text_of_table(path: str) -> str:
             return stream.read()
     except FileNotFoundError:
         return ""
-
-
-def make_folder(path: str) -> None:
-    """A folder of root that everybody may enter, and those above it."""
-    missing = []
-    while not os.path.isdir(path):
-        missing.append(path)
-        path = os.path.dirname(path)
-    for folder in reversed(missing):
-        os.mkdir(folder)
-        os.chmod(folder, 0o755)
