@@ -39,7 +39,10 @@ if "end" not in how:
     time.sleep(600)
 """
 #: Everything of the user but what logs in.
-LEFT = "ps -u train -o comm=,args= | grep -vE '^(systemd|\\(sd-pam\\)|sshd|dbus-daemon|ps) ' || true"
+LEFT = """\
+id train > /dev/null && all=$(ps -eo user:32=,comm=,args=) && printf '%s\\n' "$all" |
+awk '$1 == "train" && $2 !~ /^(systemd|\\(sd-pam\\)|sshd|dbus-daemon)$/'
+"""
 
 
 class Job:
