@@ -64,7 +64,8 @@ options:
             stands for each package on its own.
         type: str
       variable:
-        description: How messages call the version, for example V(nccl_version).
+        description: How messages call the version, for example V(nccl_version), or the list from which the names of
+          packages without a version are, for example V(monitoring_packages).
         type: str
         default: ""
   absent:

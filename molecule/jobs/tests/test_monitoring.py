@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from lab_cluster import Cluster
 
 #: Each says something about itself without a terminal.
@@ -60,3 +61,23 @@ def test_nodes_with_a_gpu_get_nvtop_too(cluster: Cluster, tmp_path: Path) -> Non
     ended = cluster.play(str(tmp_path / "play.yml"), "--check", "--diff")
     # The lab's repositories have no nvtop; check mode says that it would be installed.
     assert "nvtop" in ended.text and "changed=1" in ended.text, ended.text
+
+
+@pytest.mark.parametrize("role", ["monitoring", "shared_storage"])
+def test_a_package_that_no_repository_has_is_refused_with_its_variable(
+    cluster: Cluster, tmp_path: Path, role: str
+) -> None:
+    wanted = {f"{role}_packages": ["no-such-tool"]}
+    mounts = [{"path": "/storage/never", "source": "tmpfs", "type": "tmpfs"}]
+    play = {
+        "name": "Ask for what is not there",
+        "hosts": next(iter(cluster.hosts)),
+        "gather_facts": False,
+        "become": True,
+        "vars": wanted | {"shared_storage_mounts": mounts},
+        "roles": [f"baremetal.gpu_cluster.{role}"],
+    }
+    (tmp_path / "play.yml").write_text(json.dumps([play]))
+    ended = cluster.play(str(tmp_path / "play.yml"))
+    assert ended.code != 0 and "failed=1" in ended.text and "changed=0" in ended.text, ended.text
+    assert f"{role}_packages[no-such-tool]: no repository of the node offers the package" in ended.text, ended.text

@@ -19,7 +19,6 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_pack
 #: How many versions a sentence lists, the newest ones.
 SHOWN_VERSIONS = 20
 
-PLACE = "packages[{}]"
 ERR_NO_PACKAGE = "no repository of the node offers the package {name}; the node uses {repositories}"
 ERR_NO_VERSION = "no repository of the node offers that version of {name}; there are {versions}"
 ERR_NOT_TOGETHER = "no version fits for all packages that must have the same one; {offers}"
@@ -89,7 +88,7 @@ def can_wait(found: Sequence[Problem]) -> bool:
 def waiting(without: Sequence[Wish], found: Sequence[Problem]) -> tuple[Wish, ...]:
     """The wishes of which no repository has a package; the others of their families only wait for these."""
     places = {problem.variable for problem in found}
-    return tuple(wish for wish in without if PLACE.format(wish.name) in places)
+    return tuple(wish for wish in without if wish.place in places)
 
 
 def families(wishes: Sequence[Wish]) -> list[list[Wish]]:
@@ -134,7 +133,7 @@ def _alone(
     value = shown(wish.version) if wish.version else ""
     if not of_name:
         rule = ERR_NO_PACKAGE.format(name=wish.name, repositories=", ".join(repositories) or "none")
-        return [Problem(PLACE.format(wish.name), "", rule, FIX_NO_PACKAGE)]
+        return [Problem(wish.place, "", rule, FIX_NO_PACKAGE)]
     if not _candidates(wish, installed, offers):
         rule = ERR_NO_VERSION.format(name=wish.name, versions=_listed(wish.name, offers))
         return [Problem(wish.variable, value, rule, FIX_NO_VERSION)]

@@ -41,8 +41,13 @@ class Wish:
     version: str = ""
     #: Packages with the same family have the same version. Empty: on its own.
     family: str = ""
-    #: How sentences call the version.
+    #: How sentences call the version, or the package where no version is wanted.
     variable: str = ""
+
+    @property
+    def place(self) -> str:
+        """How sentences call the package itself."""
+        return f"packages[{self.name}]" if self.version or not self.variable else self.variable
 
 
 @dataclass(frozen=True)
@@ -92,23 +97,26 @@ def read(params: Mapping[str, Any]) -> tuple[Wishes, tuple[Problem, ...]]:
 
 def _wish(entry: Mapping[str, Any]) -> Wish:
     name, version, family = entry["name"], entry["version"], entry["family"]
-    return Wish(name, version, version if family is None else family, entry["variable"] or f"packages[{name}].version")
+    if version:
+        variable = entry["variable"] or f"packages[{name}].version"
+    else:
+        variable = f"{entry['variable'] or 'packages'}[{name}]"
+    return Wish(name, version, version if family is None else family, variable)
 
 
 def _package_problems(wishes: Wishes) -> list[Problem]:
     problems = []
     for wish in wishes.packages:
-        place = f"packages[{wish.name}]"
         if not _NAME.match(wish.name):
             problems.append(Problem("packages[].name", shown(wish.name), ERR_NAME, "write it as rpm -q shows it"))
         if wish.version and not _VERSION.match(wish.version):
             fix = "write a branch (580), a version (2.28.9), or a version with its release"
             problems.append(Problem(wish.variable, shown(wish.version), ERR_VERSION, fix))
         if wishes.names.count(wish.name) > 1:
-            problems.append(Problem(place, "", ERR_TWICE, "join the entries"))
+            problems.append(Problem(wish.place, "", ERR_TWICE, "join the entries"))
         taken = [pattern for pattern in wishes.absent if fnmatchcase(wish.name, pattern)]
         if taken:
-            problems.append(Problem(place, "", ERR_BOTH.format(taken[0]), "remove it from one of them"))
+            problems.append(Problem(wish.place, "", ERR_BOTH.format(taken[0]), "remove it from one of them"))
     return list(dict.fromkeys(problems))
 
 

@@ -27,13 +27,15 @@ def test_a_family_is_what_reads_the_same() -> None:
         options(
             {"version": "580"},
             {"name": "gcc-c++"},
+            {"name": "nload", "variable": "monitoring_packages"},
             {"name": "other", "version": "580", "family": "", "variable": "other_version"},
         )
     )
     assert not problems
     assert [(one.name, one.family, one.variable) for one in read.packages] == [
         ("libnccl", "580", "packages[libnccl].version"),
-        ("gcc-c++", "", "packages[gcc-c++].version"),
+        ("gcc-c++", "", "packages[gcc-c++]"),
+        ("nload", "", "monitoring_packages[nload]"),
         ("other", "", "other_version"),
     ]
 
