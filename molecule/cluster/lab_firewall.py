@@ -38,6 +38,8 @@ RESTORE = (
     "systemctl start firewalld; firewall-cmd --state"
 )
 FORGET = f"rm -f {_SAVED} /run/test-state"
+#: For a change that nobody confirms. The others have the time that the role gives them.
+SOON = ("-e", f"cluster_firewall_confirm_seconds={CONFIRM_SECONDS}")
 #: A policy of the site before ours that lets nobody in, ssh included.
 LETHAL = (
     '<?xml version="1.0" encoding="utf-8"?><policy priority="-100" target="DROP"><ingress-zone name="ANY"/>'
@@ -64,15 +66,7 @@ def argv(
     playbook: str = "baremetal.gpu_cluster.base",
 ) -> list[str]:
     """The shipped playbook of the base phase, with other variables for these hosts."""
-    return lab_network.command(
-        cluster,
-        hosts,
-        "-e",
-        f"cluster_firewall_confirm_seconds={CONFIRM_SECONDS}",
-        *arguments,
-        playbook=playbook,
-        tags=tags,
-    )
+    return lab_network.command(cluster, hosts, *arguments, playbook=playbook, tags=tags)
 
 
 def change(cluster: Cluster, hosts: dict[str, dict[str, Any]], *arguments: str, **others: str) -> Ended:
@@ -84,7 +78,7 @@ def change(cluster: Cluster, hosts: dict[str, dict[str, Any]], *arguments: str, 
 def started(cluster: Cluster, hosts: dict[str, dict[str, Any]], *arguments: str) -> subprocess.Popen[str]:
     """A run in the background."""
     return subprocess.Popen(
-        argv(cluster, hosts, *arguments),
+        argv(cluster, hosts, *SOON, *arguments),
         cwd=PROJECT,
         env={**environment(), "ANSIBLE_CALLBACK_RESULT_FORMAT": "json"},
         stdout=subprocess.PIPE,

@@ -22,6 +22,7 @@ from lab_firewall import (
     PLAN,
     RESTORE,
     SAVE,
+    SOON,
     change,
     on_each,
     peers,
@@ -377,7 +378,7 @@ def test_firewalld_that_is_off_starts_with_ssh_open_or_not_at_all(cluster: Clust
         assert dry.code == 0 and result_of(dry, first)["started"] is True, dry.text
         assert {node: snapshot(cluster, node) for node in cluster.hosts} == before
 
-        ended = change(cluster, moved, *consent, "-v")
+        ended = change(cluster, moved, *consent, *SOON, "-v")
         for node in (first, second):
             assert recap(ended, node)["changed"] == 1, ended.text
             assert cluster.shell(node, "systemctl is-active firewalld; systemctl is-enabled firewalld").split() == [
@@ -421,7 +422,7 @@ def test_a_reload_is_refused_while_others_are_not_settled_and_taken_back_when_it
     on_each(cluster, (first, third), others + lethal)
     before = {node: snapshot(cluster, node) for node in (first, third)}
     hosts = {third: {"cluster_firewall_discard_runtime_ok": True}}
-    ended = change(cluster, hosts, "--limit", f"{first},{third}")
+    ended = change(cluster, hosts, *SOON, "--limit", f"{first},{third}")
     message = message_of(ended, first)
     assert "Refused, nothing was changed: firewalld has to be reloaded" in message
     for words in (

@@ -1,0 +1,260 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The static stage of the check on nodes that are broken for real, in check mode: nothing is started for it.
+
+A clock that is off cannot be made here: the nodes are containers and share the clock of their machine.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import pytest
+import yaml
+from lab_cluster import PROJECT, Cluster, Ended
+
+#: A card of another subnet's kind, in the subnet of the data network, that takes no route away.
+SECOND_CARD = (
+    "ip link add fab9 type dummy && ip link set fab9 up && ip address add {address}/24 dev fab9 noprefixroute && "
+    "sysctl -qw net.ipv4.conf.fab0.rp_filter=1 net.ipv4.conf.fab9.rp_filter=1"
+)
+#: A machine of its own with the address of a member, on the wire of the data network.
+FOREIGN = (
+    "unshare --net sh -c 'echo $$ > /run/gc-foreign; exec sleep 300' & "
+    "until test -s /run/gc-foreign; do sleep 0.1; done; "
+    "ip link add link fab0 name gcf address 02:00:00:00:00:99 type macvlan mode bridge && "
+    "ip link set gcf netns $(cat /run/gc-foreign) && "
+    "nsenter --net=/proc/$(cat /run/gc-foreign)/ns/net sh -c "
+    "'ip address add {address}/24 dev gcf && ip link set gcf up'"
+)
+FOREIGN_GONE = "kill $(cat /run/gc-foreign); rm -f /run/gc-foreign"
+
+
+@contextmanager
+def broken(cluster: Cluster, node: str, make: str, undo: str) -> Iterator[None]:
+    """Something on a node, and back again."""
+    try:
+        cluster.shell(node, make)
+        yield
+    finally:
+        cluster.shell(node, undo)
+
+
+def look(cluster: Cluster, *arguments: str) -> Ended:
+    """The static stage alone."""
+    return cluster.check("--check", *arguments)
+
+
+def named(ended: Ended) -> set[tuple[str, tuple[str, ...]]]:
+    """Id and culprits of each finding."""
+    return {(one["id"], tuple(one["hosts"])) for one in ended.report["findings"]}
+
+
+def finding(ended: Ended, number: str) -> dict[str, Any]:
+    (one,) = [one for one in ended.report["findings"] if one["id"] == number]
+    return dict(one)
+
+
+def overlay(cluster: Cluster, variables: dict[str, dict[str, Any]]) -> Sequence[str]:
+    """An inventory beside that of the lab, with the variables of a finding."""
+    path = cluster.reports / "overlay.json"
+    path.write_text(json.dumps({"gpu_cluster": {"hosts": variables}}))
+    return "-i", str(path)
+
+
+@pytest.fixture(name="nodes")
+def fixture_nodes(cluster: Cluster) -> list[str]:
+    return list(cluster.hosts)
+
+
+def test_healthy_nodes_have_no_findings_of_the_static_stage(cluster: Cluster) -> None:
+    ended = look(cluster)
+    assert ended.code == 0 and ended.report["findings"] == [], ended.text
+
+
+def test_the_example_of_the_module_reads_every_node(cluster: Cluster, nodes: list[str]) -> None:
+    source = (PROJECT / "plugins/modules/collective_static.py").read_text()
+    example = yaml.safe_load(source.split('EXAMPLES = r"""')[1].split('"""')[0])
+    cluster_facts = {"name": "baremetal.gpu_cluster.common", "tasks_from": "cluster"}
+    keep = {"content": "{{ static.static | to_json }}", "dest": f"{cluster.reports}/{{{{ inventory_hostname }}}}.json"}
+    play = {
+        "hosts": "gpu_cluster",
+        "gather_facts": False,
+        "become": True,
+        "tasks": [
+            {"ansible.builtin.import_role": cluster_facts},
+            *example,
+            {"ansible.builtin.copy": keep, "delegate_to": "localhost", "become": False},
+        ],
+    }
+    book = cluster.reports / "look.yml"
+    book.write_text(yaml.safe_dump([play]))
+    ended = cluster.play(str(book))
+    assert ended.code == 0, ended.text
+    for node in nodes:
+        static = json.loads((cluster.reports / f"{node}.json").read_text())
+        assert static["seconds"] < 1, static["seconds"]
+        assert static["resolves"] == {name: [cluster.fabric_address(name)] for name in nodes}
+        assert {way["interface"] for way in static["routes"].values()} == {"fab0"}
+        assert static["duplicates"] == [] and static["packet_filter"]["readable"]
+        # One machine, one clock.
+        assert abs(static["clock"]["offset_seconds"]) <= static["clock"]["uncertainty_seconds"] + 0.01
+
+
+def test_five_things_at_once_name_their_nodes_and_nobody_else(cluster: Cluster, nodes: list[str]) -> None:
+    first, second, third = nodes[:3]
+    subnet = cluster.fabric_address(second).rsplit(".", 1)[0]
+    way = f"{cluster.fabric_address(first)}/32 dev eth0"
+    ports = cluster.shell(first, "sysctl -n net.ipv4.ip_local_port_range").split()
+    with ExitStack() as faults:
+        faults.enter_context(
+            broken(
+                cluster,
+                first,
+                f"cp /etc/hosts /run/gc-hosts && sed '1i 127.0.1.1 {first}' /run/gc-hosts > /etc/hosts",
+                "cat /run/gc-hosts > /etc/hosts; rm /run/gc-hosts",
+            )
+        )
+        faults.enter_context(
+            broken(
+                cluster,
+                first,
+                "sysctl -qw net.ipv4.ip_local_port_range='20000 60999'",
+                f"sysctl -qw net.ipv4.ip_local_port_range='{' '.join(ports)}'",
+            )
+        )
+        faults.enter_context(
+            broken(cluster, second, SECOND_CARD.format(address=f"{subnet}.250"), "ip link del fab9; true")
+        )
+        faults.enter_context(broken(cluster, third, f"ip route add {way}", f"ip route del {way}"))
+        faults.enter_context(
+            broken(
+                cluster,
+                third,
+                "mkdir -p /run/gpu-cluster-check && mount -t tmpfs -o size=1m none /run/gpu-cluster-check",
+                "umount /run/gpu-cluster-check; rmdir /run/gpu-cluster-check; true",
+            )
+        )
+        ended = look(cluster)
+    assert named(ended) == {
+        ("GC-NODE-001", (first,)),
+        ("GC-NODE-010", (first,)),
+        ("GC-NODE-009", (second,)),
+        ("GC-NODE-005", (third,)),
+        ("GC-NODE-013", (third,)),
+    }, ended.text
+    assert set(ended.report["culprits"]) == {first, third}
+    assert finding(ended, "GC-NODE-001")["evidence"] == [f"{first} on {first}: line 1 of /etc/hosts (127.0.1.1)"]
+    assert "20000-32767" in finding(ended, "GC-NODE-010")["cause"]
+    assert finding(ended, "GC-NODE-005")["subject"]["nodes"] == [third, first]
+    assert "through eth0" in finding(ended, "GC-NODE-005")["cause"]
+    assert named(look(cluster)) == set()
+
+
+def test_a_member_with_the_address_of_another_is_the_one_at_fault(cluster: Cluster, nodes: list[str]) -> None:
+    first, second = nodes[:2]
+    address = f"{cluster.fabric_address(first)}/32 dev fab0"
+    with broken(cluster, second, f"ip address add {address}", f"ip address del {address}"):
+        ended = look(cluster)
+    assert named(ended) == {("GC-NODE-007", (second,))}, ended.text
+    assert f"which is the address of {first}" in ended.report["findings"][0]["cause"]
+
+
+def test_a_machine_that_is_no_member_is_found_by_its_answer(cluster: Cluster, nodes: list[str]) -> None:
+    first, second = nodes[:2]
+    make = FOREIGN.format(address=cluster.fabric_address(first))
+    with broken(cluster, second, make, FOREIGN_GONE):
+        ended = look(cluster)
+    assert named(ended) == {("GC-NODE-007", (first,))}, ended.text
+    assert "another machine, 02:00:00:00:00:99," in ended.report["findings"][0]["cause"]
+
+
+@pytest.mark.parametrize(
+    ("make", "undo", "number"),
+    [
+        ("ip link set fab0 name fab7", "ip link set fab7 name fab0", "GC-NODE-004"),
+        ("ip link set fab0 down", "ip link set fab0 up", "GC-NODE-003"),
+    ],
+)
+def test_a_card_that_does_not_do(cluster: Cluster, nodes: list[str], make: str, undo: str, number: str) -> None:
+    with broken(cluster, nodes[1], make, undo):
+        ended = look(cluster)
+    assert named(ended) == {(number, (nodes[1],))}, ended.text
+
+
+def test_another_mtu_fails_nobody(cluster: Cluster, nodes: list[str]) -> None:
+    before = cluster.shell(nodes[0], "cat /sys/class/net/fab0/mtu").strip()
+    with broken(cluster, nodes[0], "ip link set fab0 mtu 1400", f"ip link set fab0 mtu {before}"):
+        ended = look(cluster)
+    assert named(ended) == {("GC-NODE-008", (nodes[0],))}, ended.text
+    assert ended.report["findings"][0]["severity"] == "warning" and ended.report["culprits"] == {}
+
+
+def mended(cluster: Cluster, found: dict[str, Any], tags: str) -> Ended:
+    """Put the variables of a finding into the inventory, run its command, and then the whole check."""
+    more = overlay(cluster, found["variables"])
+    assert f"--tags {tags} --limit {','.join(found['hosts'])}" in found["command"]
+    run = cluster.play("site.yml", "--tags", tags, "--limit", ",".join(found["hosts"]), *more)
+    assert run.code == 0, run.text
+    ended = cluster.check(*more)
+    assert ended.code == 0 and ended.report["verdict"] == "PASSED", ended.text
+    return ended
+
+
+def test_the_finding_of_a_name_mends_it(cluster: Cluster, nodes: list[str]) -> None:
+    node = nodes[0]
+    make = f"cp /etc/hosts /run/gc-hosts && sed '1i 127.0.1.1 {node}' /run/gc-hosts > /etc/hosts"
+    with broken(cluster, node, make, "cat /run/gc-hosts > /etc/hosts; rm /run/gc-hosts"):
+        found = finding(look(cluster), "GC-NODE-001")
+        assert found["variables"] == {node: {"cluster_hosts_conflicting_names": "remove"}}
+        assert named(mended(cluster, found, "cluster_hosts")) == set()
+
+
+def test_the_finding_of_the_ports_mends_them(cluster: Cluster, nodes: list[str]) -> None:
+    with broken(
+        cluster,
+        nodes[0],
+        "sysctl -qw net.ipv4.ip_local_port_range='1024 65535'",
+        "sysctl -qw net.ipv4.ip_local_port_range='32768 60999'",
+    ):
+        assert named(mended(cluster, finding(look(cluster), "GC-NODE-010"), "kernel_tuning")) == set()
+
+
+def test_the_finding_of_the_limits_mends_them(cluster: Cluster, nodes: list[str]) -> None:
+    node = nodes[0]
+    low = overlay(cluster, {node: {"kernel_tuning_limits": [{"item": "nofile", "value": "200"}]}})
+    try:
+        run = cluster.play("site.yml", "--tags", "kernel_tuning", "--limit", node, *low)
+        assert run.code == 0, run.text
+        found = finding(look(cluster), "GC-NODE-012")
+        assert found["severity"] == "error" and found["hosts"] == [node], found
+        assert named(mended(cluster, found, "kernel_tuning")) == set()
+    finally:
+        back = cluster.play("site.yml", "--tags", "kernel_tuning", "--limit", node)
+    assert back.code == 0, back.text
+
+
+def test_the_finding_of_two_cards_in_a_subnet_mends_them(cluster: Cluster, nodes: list[str]) -> None:
+    node = nodes[0]
+    address = f"{cluster.fabric_address(node).rsplit('.', 1)[0]}.250"
+    keys = " ".join(f"net.ipv4.conf.fab0.{key}" for key in ("arp_ignore", "arp_announce", "rp_filter"))
+    before = " ".join(f"{line.replace(' ', '')}" for line in cluster.shell(node, f"sysctl {keys}").splitlines())
+    with broken(cluster, node, SECOND_CARD.format(address=address), f"ip link del fab9; sysctl -qw {before}"):
+        try:
+            found = finding(look(cluster), "GC-NODE-009")
+            assert named(mended(cluster, found, "static_network,kernel_tuning")) == set()
+        finally:
+            back = cluster.play("site.yml", "--tags", "kernel_tuning", "--limit", node)
+    assert back.code == 0, back.text
+
+
+def test_the_finding_of_the_wrong_card_names_the_right_one(cluster: Cluster, nodes: list[str]) -> None:
+    wrong = overlay(cluster, {nodes[0]: {"gpu_cluster_fabric_interface": "eth0"}})
+    found = finding(look(cluster, *wrong), "GC-NODE-004")
+    assert found["hosts"] == [nodes[0]]
+    again = cluster.check(*overlay(cluster, found["variables"]))
+    assert again.code == 0 and again.report["verdict"] == "PASSED" and named(again) == set(), again.text
