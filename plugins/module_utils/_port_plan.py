@@ -106,6 +106,8 @@ class PortPlan:
     mpi: PortRange
     extra_ports: tuple[PortRange, ...] = ()
     reserved: tuple[PortRange, ...] = ()
+    ranks_per_node: int = DEFAULTS["ranks_per_node"]
+    process_groups: int = DEFAULTS["process_groups"]
 
     def firewall_ports(self) -> list[str]:
         """What peers must reach; ssh is not in it, it stays as the site opened it."""
@@ -128,6 +130,8 @@ class PortPlan:
                 {"first": span.first, "last": span.last, "protocol": span.protocol} for span in self.extra_ports
             ],
             "reserved": [span.text() for span in self.reserved],
+            "ranks_per_node": self.ranks_per_node,
+            "process_groups": self.process_groups,
             "firewall_ports": self.firewall_ports(),
             "openmpi": self.openmpi(),
         }
@@ -317,4 +321,6 @@ def make_port_plan(overrides: Any = None) -> PortPlan:
         mpi=mpi,
         extra_ports=tuple(span for _name, span in extra),
         reserved=merged(reserved),
+        ranks_per_node=ranks,
+        process_groups=groups,
     )

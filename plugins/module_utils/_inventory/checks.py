@@ -16,7 +16,7 @@ from typing import Any
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import gpus, host_keys, users
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import gpus, host_keys, labels, users
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import (
     ERR_SAMPLE,
     ERR_UNREADABLE,
@@ -68,6 +68,7 @@ CLUSTER_VARIABLES = (
     users.USER,
     host_keys.KNOWN_HOSTS,
     host_keys.FINGERPRINT,
+    labels.LABELS,
 )
 #: Facts that the collection sets itself during a run; they look like variables of a role.
 PUBLISHED_FACTS = ("common_members", "common_port_plan")
@@ -329,6 +330,7 @@ def inventory_problems(variables: Variables, hosts: Sequence[str], group: str, s
         + static_network_problems(variables, hosts)
         + _port_problems(variables, hosts)
         + gpus.inventory_gpu_problems(variables, hosts)
+        + labels.inventory_label_problems(variables, hosts)
         + host_keys.host_key_problems(variables, hosts)
         + users.user_problems(variables, hosts)
         + _role_variable_problems(variables, hosts, specs)

@@ -29,6 +29,8 @@ def test_the_default_plan() -> None:
         "mpi": {"first": 61000, "last": 64999},
         "extra_ports": [],
         "reserved": [],
+        "ranks_per_node": 8,
+        "process_groups": 32,
         "firewall_ports": ["29400-29599/tcp", "32768-60999/tcp", "61000-64999/tcp"],
         "openmpi": {
             "btl_tcp_port_min_v4": 61000,
