@@ -5,15 +5,45 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 ERROR = "error"
 WARNING = "warning"
 
+NODE = "node"
+DIRECTION = "direction"
+LINK = "link"
+GROUP = "group"
+CLUSTER = "cluster"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a finding is about.
+
+    kind: ``node``, ``direction`` (one node, all its connections in ``direction``), ``link`` (from the first to the
+    second of ``nodes``), ``group`` (nodes that share ``label``, or that are alike) or ``cluster`` (all of it).
+    direction: ``inbound``, ``outbound`` or empty.  ports: intervals, both ends included.  label: ``rack=r3``, or empty.
+    """
+
+    kind: str
+    nodes: tuple[str, ...] = ()
+    direction: str = ""
+    ports: tuple[tuple[int, int], ...] = ()
+    label: str = ""
+
 
 @dataclass(frozen=True)
 class Finding:
-    """One cause.  id: stable.  hosts: the culprits, empty when no single node is one."""
+    """One cause.
+
+    id: stable.  hosts: the culprits, who fail in the play; empty when no single node is one.  confidence: 0 to 1, how
+    sure the cause is.  ruled_out: what was looked at and is not the cause.  variables: the fix as variables of this
+    collection, by the name of the host or group that they are for.  command: the fix as a command; reproduce: the
+    smallest command that shows the same again.
+    """
 
     id: str
     severity: str
@@ -21,3 +51,22 @@ class Finding:
     cause: str
     fix: str
     evidence: tuple[str, ...] = ()
+    subject: Subject | None = None
+    confidence: float = 1.0
+    ruled_out: tuple[str, ...] = ()
+    variables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    command: str = ""
+    reproduce: str = ""
+
+    @property
+    def about(self) -> Subject:
+        """The subject; where none was given, the culprits."""
+        if self.subject is not None:
+            return self.subject
+        if len(self.hosts) == 1:
+            return Subject(NODE, self.hosts)
+        return Subject(GROUP, self.hosts) if self.hosts else Subject(CLUSTER)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a report."""
+        return dict(asdict(self), subject=asdict(self.about))

