@@ -5,20 +5,30 @@
 
 from __future__ import annotations
 
-import json
 import os
+import time
+from calendar import timegm
 from typing import Any
 
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import diagnosis, report
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import diagnosis
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import console, files
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run_data import Run
 
 ARGUMENT_SPEC = {
     "run_id": {"type": "str", "required": True},
+    "started": {"type": "str", "default": ""},
     "backend": {"type": "str", "choices": ["gloo"], "default": "gloo"},
+    "strict": {"type": "bool", "default": False},
+    "user": {"type": "str", "default": ""},
     "members": {"type": "list", "elements": "str", "required": True},
     "selected": {"type": "list", "elements": "str", "required": True},
+    "known_members": {"type": "list", "elements": "dict", "default": []},
+    "port_plan": {"type": "dict", "default": {}},
+    "labels": {"type": "dict", "default": {}},
+    "static": {"type": "dict", "default": {}},
     "launch": {"type": "dict", "required": True},
     "probe": {"type": "dict", "required": True},
     "go": {"type": "dict", "required": True},
@@ -28,6 +38,13 @@ ARGUMENT_SPEC = {
     "pins": {"type": "dict", "default": {}},
     "report_dir": {"type": "path", "default": ""},
 }
+STARTED = "%Y-%m-%dT%H:%M:%SZ"
+ERR_STARTED = "started is %r, expected a time such as 2026-01-31T12:00:00Z"
+
+
+def seconds_since(started: str, now: float) -> float:
+    """How long ago it was, never less than nothing.  ValueError where ``started`` is no time."""
+    return max(0.0, round(now - timegm(time.strptime(started, STARTED)), 1))
 
 
 def write_whole(path: str, text: str) -> None:
@@ -36,6 +53,18 @@ def write_whole(path: str, text: str) -> None:
     with open(temporary, "w", encoding="utf-8") as stream:
         stream.write(text)
     os.replace(temporary, path)
+
+
+def write_reports(folder: str, report: dict[str, Any]) -> None:
+    """Write all files of the report, compared with the report that is there already."""
+    os.makedirs(folder, exist_ok=True)
+    try:
+        with open(os.path.join(folder, files.JSON), encoding="utf-8") as stream:
+            before = stream.read()
+    except (OSError, UnicodeDecodeError):
+        before = ""
+    for name, text in files.contents(report, before).items():
+        write_whole(os.path.join(folder, name), text)
 
 
 class ActionModule(ActionBase):
@@ -47,33 +76,29 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
         _validation, given = self.validate_argument_spec(argument_spec=ARGUMENT_SPEC)
-        found = diagnosis.diagnose(
-            run_id=given["run_id"],
-            backend=given["backend"],
-            members=given["members"],
-            selected=given["selected"],
-            launch=given["launch"],
-            probe=given["probe"],
-            go=given["go"],
-            collect=given["collect"],
-            the_plan=given["plan"],
-            facts={host: read.get("ansible_facts", {}).get("gpu_node", {}) for host, read in given["facts"].items()},
-            pins=given["pins"],
-        )
-        text = list(report.lines(found))
-        data = found.as_dict()
-        if given["report_dir"]:
-            os.makedirs(given["report_dir"], exist_ok=True)
-            write_whole(os.path.join(given["report_dir"], "report.json"), json.dumps(data, indent=2) + "\n")
-            write_whole(os.path.join(given["report_dir"], "report.txt"), "\n".join(text) + "\n")
-        for line in text:
+        folder = given.pop("report_dir")
+        try:
+            seconds = seconds_since(given["started"], time.time()) if given["started"] else 0.0
+        except ValueError:
+            return dict(result, failed=True, msg=ERR_STARTED % given["started"])
+        given["facts"] = {
+            host: read.get("ansible_facts", {}).get("gpu_node", {}) for host, read in given["facts"].items()
+        }
+        if not given["plan"]:
+            del given["plan"]
+        run = Run(seconds=seconds, check_mode=bool(self._task.check_mode), **given)
+        found = diagnosis.diagnose(run)
+        report = found.as_dict()
+        if folder:
+            write_reports(folder, report)
+        for line in console.lines(report):
             Display().display(line)
         result.update(
             changed=False,
             verdict=found.verdict,
             headline=found.headline,
             culprits=found.culprits,
-            report=data,
+            report=report,
         )
         # The report is on the console already; the full data is for later tasks, not for -v to print a second time.
         result["_ansible_verbose_override"] = True

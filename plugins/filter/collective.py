@@ -10,7 +10,7 @@ from typing import Any, Callable
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import matrix, plan
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import host_labels, matrix, plan
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import Unreadable
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.reading import read_variables
 
@@ -32,6 +32,14 @@ def collective_pins(hostvars: Mapping[str, Any], hosts: Sequence[str]) -> dict[s
     }
 
 
+def collective_labels(hostvars: Mapping[str, Any], hosts: Sequence[str]) -> dict[str, dict[str, str]]:
+    """See collective_labels.yml."""
+    wanted = (host_labels.LABELS, host_labels.GROUPS)
+    return host_labels.host_labels(
+        {host: read_variables(hostvars, host, lambda name: name in wanted) for host in hosts}, hosts
+    )
+
+
 def collective_book(launch: Mapping[str, Mapping[str, Any]], hosts: Sequence[str]) -> list[dict[str, Any]]:
     """See collective_book.yml."""
     if not isinstance(launch, Mapping):
@@ -51,6 +59,15 @@ def collective_plan(
     return plan.make_plan(hosts, launch, probe, int(ranks_per_node))
 
 
+def collective_ranges(port_plan: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """See collective_ranges.yml."""
+    if not port_plan:
+        return []
+    extra = [one for one in port_plan["extra_ports"] if one["protocol"] == "tcp"]
+    named = [("mpi", port_plan["mpi"]), *(("extra", one) for one in extra)]
+    return [{"name": name, "first": one["first"], "last": one["last"]} for name, one in named]
+
+
 class FilterModule:
     """The filters of this file."""
 
@@ -58,6 +75,8 @@ class FilterModule:
         return {
             "collective_results": collective_results,
             "collective_pins": collective_pins,
+            "collective_labels": collective_labels,
             "collective_book": collective_book,
             "collective_plan": collective_plan,
+            "collective_ranges": collective_ranges,
         }

@@ -39,10 +39,15 @@ state:
   description:
     - V(finished) when all ranks ended by themselves, V(deadline) when the worker killed them, V(running) when they
       were still at work after O(wait_seconds),
-      V(waiting) when they never got a job, V(lost) when the worker left nothing.
+      V(waiting) when they never got a job, V(died) when the worker ended in the middle of its work, V(lost) when it
+      left nothing.
   returned: always
   type: str
   sample: finished
+error:
+  description: The end of the worker's log.
+  returned: when RV(state) is V(died)
+  type: str
 hostname:
   description: The node's own name.
   returned: when RV(state) is not V(lost)
@@ -53,7 +58,8 @@ ranks:
     - For each rank C(local_rank), C(exit_code), C(stderr_tail) and C(events) in order, as the rank wrote them.
     - "Events: C(ready) (torch imported), C(store) (rendezvous reached), C(joined) (process group complete), C(size)
       (C(size_bytes), C(seconds) of each timed iteration,
-      C(checked) iterations, C(wrong)), C(done), C(error)."
+      C(checked) iterations, C(wrong)), C(keys) (C(missing) ranks and C(addresses) at a rendezvous that fails),
+      C(wrong) (a wrong sum, at once), C(done), C(error). Each has C(at), the time of the node's own clock."
   returned: when RV(state) is not V(lost)
   type: list
   elements: dict

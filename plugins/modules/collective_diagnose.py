@@ -16,6 +16,7 @@ description:
   - The task itself does not fail on a bad verdict, so that the playbook decides which hosts fail; see the example.
     A node without a result is an error in the verdict.
   - A node without an NVIDIA device is told on the console, and is never among RV(report.gpu_verified).
+  - In check mode only O(static) is judged. The verdict is V(NOT VALIDATED) then, whatever is found.
   - "Bandwidth as nccl-tests defines it (doc/PERFORMANCE.md): algbw = size / time and busbw = algbw * 2 (n - 1) / n,
     in GB/s of 10**9 bytes,
     where time is the median over iterations of the slowest rank."
@@ -24,6 +25,37 @@ options:
     description: Name of the run.
     type: str
     required: true
+  started:
+    description: When the run began, in UTC, such as V(2026-01-31T12:00:00Z). Without it the report has no duration.
+    type: str
+    default: ""
+  strict:
+    description: Fail when a text of the run is explained by nothing.
+    type: bool
+    default: false
+  user:
+    description: User who ran the ranks, empty for root.
+    type: str
+    default: ""
+  known_members:
+    description: The members as C(common_members) of role C(common) has them. O(static) is judged where this and
+      O(port_plan) are given.
+    type: list
+    elements: dict
+    default: []
+  port_plan:
+    description: The port plan, C(common_port_plan) of role C(common).
+    type: dict
+    default: {}
+  labels:
+    description: Host to its labels, as P(baremetal.gpu_cluster.collective_labels#filter) returns them. Failing links
+      are grouped by them.
+    type: dict
+    default: {}
+  static:
+    description: Host to the result of M(baremetal.gpu_cluster.collective_static), empty for a host without one.
+    type: dict
+    default: {}
   backend:
     description: Backend of C(torch.distributed) that the ranks used.
     type: str
@@ -57,7 +89,7 @@ options:
     type: dict
     required: true
   plan:
-    description: Result of the filter P(baremetal.gpu_cluster.collective_plan#filter).
+    description: Result of the filter P(baremetal.gpu_cluster.collective_plan#filter); empty when nobody took part.
     type: dict
     required: true
   facts:
@@ -71,7 +103,10 @@ options:
     type: dict
     default: {}
   report_dir:
-    description: Folder on the controller for C(report.txt) and C(report.json). Empty writes no files.
+    description:
+      - Folder on the controller for C(report.txt), C(report.json), C(report.html), C(junit.xml) and C(report.prom).
+        Empty writes no files.
+      - A C(report.json) that is there already is what the new one is compared with.
     type: path
     default: ""
 attributes:
@@ -137,7 +172,7 @@ culprits:
     gpu02: "GC-NET-001 inbound connections of gpu02 fail on the data network: 8 of 8 probes of the ephemeral ports
       dropped (no answer)"
 report:
-  description: Everything, as in C(report.json); its C(schema_version) is 1.
+  description: Everything, as in C(report.json); its C(schema_version) is 2, and C(docs/report.schema.json) its shape.
   returned: always
   type: dict
   contains:

@@ -53,6 +53,19 @@ options:
     description: Timed and checked iterations of each size, 1 to 10000.
     type: int
     default: 20
+  max_iterations:
+    description: More iterations than O(iterations) are timed until the 95 % confidence interval of the median is
+      narrower than 2 %, at most this number of them, 0 to 10000. With less than O(iterations) there are no more.
+    type: int
+    default: 0
+  size_seconds:
+    description: No more iterations are added to a size after this time, 0 to 3600 seconds.
+    type: float
+    default: 2.0
+  plateau:
+    description: Leave out larger sizes once a size of at least 1 MiB gains less than 5 % bandwidth over the one before.
+    type: bool
+    default: false
   join_seconds:
     description: How long the ranks wait for each other at the rendezvous. Must cover the time between the first and
       the last node's go.
@@ -106,6 +119,9 @@ def main() -> None:
         "sizes_bytes": {"type": "list", "elements": "int", "default": [4096, 1048576, 16777216]},
         "warmup": {"type": "int", "default": 5},
         "iterations": {"type": "int", "default": 20},
+        "max_iterations": {"type": "int", "default": 0},
+        "size_seconds": {"type": "float", "default": 2.0},
+        "plateau": {"type": "bool", "default": False},
         "join_seconds": {"type": "int", "default": 30},
         "timeout_seconds": {"type": "int", "default": 10},
     }

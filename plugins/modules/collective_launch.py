@@ -60,10 +60,29 @@ options:
     type: int
     default: 29599
   samples:
-    description: Number of ports, 1 to 32, spread over the kernel's ephemeral range, on which the worker listens for
-      probes.
+    description: Number of ports, 1 to 32, spread over each range of the port plan, on which the worker listens for
+      probes. The ranges are that of the rendezvous, the kernel's ephemeral range, and O(ranges).
     type: int
     default: 4
+  ranges:
+    description: Further ranges of the port plan, such as that of Open MPI. The kernel's ephemeral range and the range
+      of the rendezvous are not listed here.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: What the range is called in the results.
+        type: str
+        required: true
+      first:
+        description: Its first port, 1 to 65535.
+        type: int
+        required: true
+      last:
+        description: Its last port, from O(ranges[].first) to 65535.
+        type: int
+        required: true
   lifetime_seconds:
     description: The worker ends after this time, 10 to 7200 seconds, if nobody has ended it before.
     type: int
@@ -90,6 +109,10 @@ EXAMPLES = r"""
     interface: ens1f0
     torch_python: /opt/gpu-cluster/torch/bin/python
     user: train
+    ranges:
+      - name: mpi
+        first: 61000
+        last: 64999
   register: launch
 """
 
@@ -123,6 +146,30 @@ ports:
       port: 29500
     - range: ephemeral
       port: 32768
+taken:
+  description:
+    - Ports of the plan on which the worker meant to listen, but something else on this node holds them; it listens on
+      one close by.
+    - A job that begins its rendezvous there would meet that instead of its own ranks.
+  returned: when RV(state) is V(waiting)
+  type: list
+  elements: dict
+  sample: []
+ranges:
+  description: All ranges of this node's port plan, each with C(name), C(first) and C(last).
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - name: rendezvous
+      first: 29500
+      last: 29599
+    - name: ephemeral
+      first: 32768
+      last: 60999
+    - name: mpi
+      first: 61000
+      last: 64999
 kernel:
   description: Release of the running kernel.
   returned: always
@@ -136,6 +183,12 @@ ephemeral_range:
   sample: [32768, 60999]
 other_runs:
   description: Runs whose worker is still active on this node.
+  returned: always
+  type: list
+  elements: str
+  sample: []
+stopped_runs:
+  description: Runs that should have ended, and that were ended now.
   returned: always
   type: list
   elements: str
@@ -156,6 +209,24 @@ def ephemeral_range() -> list[int]:
         return [int(port) for port in stream.read().split()]
 
 
+def port_plan(given: dict, ephemeral: list[int]) -> list[dict]:
+    """All ranges, the rendezvous first.  given: the module's options."""
+    return [
+        {"name": "rendezvous", "first": given["rendezvous_first"], "last": given["rendezvous_last"]},
+        {"name": "ephemeral", "first": ephemeral[0], "last": ephemeral[1]},
+        *({key: one[key] for key in ("name", "first", "last")} for one in given["ranges"]),
+    ]
+
+
+def wrong_ranges(ranges: list[dict]) -> list[str]:
+    """One sentence for each range that is none."""
+    return [
+        f"range {one['name']} is {one['first']} to {one['last']}, expected ports from 1 to 65535, the lower one first"
+        for one in ranges
+        if not 1 <= one["first"] <= one["last"] <= 65535
+    ]
+
+
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
@@ -169,33 +240,47 @@ def main() -> None:
             "rendezvous_first": {"type": "int", "default": 29500},
             "rendezvous_last": {"type": "int", "default": 29599},
             "samples": {"type": "int", "default": 4},
+            "ranges": {
+                "type": "list",
+                "elements": "dict",
+                "default": [],
+                "options": {
+                    "name": {"type": "str", "required": True},
+                    "first": {"type": "int", "required": True},
+                    "last": {"type": "int", "required": True},
+                },
+            },
             "lifetime_seconds": {"type": "int", "default": 300},
             "wait_seconds": {"type": "int", "default": 15},
         },
     )
     given = module.params
-    wrong = limits.out_of_range(given)
+    ephemeral = ephemeral_range()
+    ranges = port_plan(given, ephemeral)
+    wrong = limits.out_of_range(given) + wrong_ranges(ranges)
     if wrong:
         module.fail_json(msg="; ".join(wrong))
-    first, last = ephemeral_range()
     job = {
         "nonce": given["nonce"],
         "address": given["address"],
         "interface": given["interface"],
         "torch_python": given["torch_python"],
         "ranks_per_node": given["ranks_per_node"],
-        "rendezvous": {"first": given["rendezvous_first"], "last": given["rendezvous_last"]},
-        "ranges": [{"name": "ephemeral", "first": first, "last": last, "samples": given["samples"]}],
+        "ranges": [dict(one, samples=given["samples"]) for one in ranges],
         "lifetime_seconds": given["lifetime_seconds"],
     }
     result = {
         "changed": False,
         "address": given["address"],
-        "ephemeral_range": [first, last],
+        "ephemeral_range": ephemeral,
+        "ranges": ranges,
         "kernel": platform.release(),
-        "other_runs": unit.remove_finished_runs(module.run_command),
+        "other_runs": [],
+        "stopped_runs": [],
     }
     try:
+        earlier = unit.clear_earlier_runs(module.run_command)
+        result.update(other_runs=earlier.active, stopped_runs=earlier.stopped)
         unit.check_node(job)
         state = unit.start(
             module.run_command, given["run_id"], job, sys.executable, given["user"], given["wait_seconds"]
@@ -205,7 +290,8 @@ def main() -> None:
     if state["state"] == "failed":
         unit.stop(module.run_command, given["run_id"])
         module.exit_json(state="failed", error=state["error"], **result)
-    module.exit_json(state=state["state"], hostname=state["hostname"], ports=state["ports"], **result)
+    told = {key: state[key] for key in ("state", "hostname", "ports", "taken")}
+    module.exit_json(**told, **result)
 
 
 if __name__ == "__main__":

@@ -12,10 +12,13 @@ short_description: Probe the ports of all peers from a node
 version_added: "0.1.0"
 description:
   - Second step of a coordinated all_reduce. It connects from this node to every port on which the workers of
-    M(baremetal.gpu_cluster.collective_launch) listen, sends a payload and expects the answer that only a worker of
-      this run can give.
-  - Takes milliseconds where all is well and at most a few times O(timeout_seconds) where it is not, whatever the
-    peers do.
+    M(baremetal.gpu_cluster.collective_launch) listen and expects the answer that only a worker of this run can give.
+  - One port of each peer gets payloads of 64, 1300, 1500, 9000 and 65536 bytes that may not be fragmented, which shows
+    an MTU hole, and then 1 MiB, which shows the rate of the link and what had to be sent again.
+  - Where ports are blocked it looks for the exact intervals, from port 1024 to 65535, on up to eight peers. It connects
+    to closed ports for that; a port that nobody listens on and nobody filters answers at once.
+  - Takes about a second where all is well and about ten seconds where ports are blocked. Whatever the peers do, it
+    ends after nine times O(timeout_seconds) for each 4000 ports, and 32 seconds.
   - A collective can pass although half of the links are closed, because each pair connects in one direction only.
     This step sees both.
 extends_documentation_fragment:
@@ -52,11 +55,12 @@ options:
         type: list
         elements: dict
         required: true
-  payload_bytes:
-    description: Payload for the first port of each peer and range, 0 to 99999999 bytes. A path that passes only
-      small packets stalls it.
-    type: int
-    default: 65536
+      ranges:
+        description: The ranges of its port plan, each with C(first) and C(last). The search for blocked ports looks
+          closer there.
+        type: list
+        elements: dict
+        default: []
   timeout_seconds:
     description: Time to connect, and again for the answer, 0.1 to 3600 seconds.
     type: float
@@ -78,45 +82,85 @@ EXAMPLES = r"""
         ports:
           - range: rendezvous
             port: 29500
+        ranges:
+          - name: rendezvous
+            first: 29500
+            last: 29599
   register: probe
 """
 
 RETURN = r"""
-rows:
-  description:
-    - One row for each probe, with C(host), C(port), C(range_name), C(result) and C(milliseconds).
-    - C(result) is V(ok), V(timeout) (nothing came back), V(unreachable) (rejected on the way or by a firewall),
-      V(refused) (reset, or nothing listens),
-      V(stalled) (connected, but the payload was not answered), V(foreign) (something else answered), or the name of
-        another error.
+links:
+  description: One entry for each peer, in the order of O(book).
   returned: success
   type: list
   elements: dict
+  contains:
+    host:
+      description: Name of the peer.
+      returned: always
+      type: str
+    probes:
+      description: Number of its ports that were probed.
+      returned: always
+      type: int
+    milliseconds:
+      description: Time of a handshake, median over the ports that answered; none when no port did.
+      returned: always
+      type: float
+    bytes_per_second:
+      description: Payload of 1 MiB by the time up to its answer, best of up to four; none when it was not measured.
+      returned: always
+      type: int
+    retransmits:
+      description: Segments that were sent again for 1 MiB, fewest of the same measurements.
+      returned: always
+      type: int
+    failures:
+      description:
+        - The ports that did not answer as they should, each with C(port), C(range), C(result) and C(milliseconds).
+        - C(result) is V(timeout) (nothing came back), V(unreachable) (rejected on the way or by a firewall),
+          V(refused) (reset, or nothing listens), V(stalled) (connected, but a payload was not answered), V(foreign)
+          (something else answered), or the name of another error.
+        - With V(stalled), C(passed_bytes) is the largest payload that was answered and C(stalled_bytes) the one that
+          was not. With V(foreign), C(said) is what it said first.
+      returned: always
+      type: list
+      elements: dict
+    blocked:
+      description: Blocked intervals of ports, both ends exact, each with C(first), C(last) and C(result), which is
+        V(timeout) (dropped) or V(unreachable) (rejected).
+      returned: always
+      type: list
+      elements: dict
+    searched:
+      description: Intervals, first and last port, that were searched for blocked ports; empty without a search.
+      returned: always
+      type: list
+      elements: list
   sample:
     - host: gpu02
-      port: 29500
-      range_name: rendezvous
-      result: ok
-      milliseconds: 0.31
+      probes: 12
+      milliseconds: 0.049
+      bytes_per_second: 1166016000
+      retransmits: 0
+      failures:
+        - port: 41570
+          range: ephemeral
+          result: timeout
+          milliseconds: 1601.2
+      blocked:
+        - first: 40000
+          last: 50000
+          result: timeout
+      searched:
+        - [1024, 65535]
 """
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits, mesh
-
-
-def targets(book: list[dict], own_name: str, payload_bytes: int) -> list[mesh.Target]:
-    """Every port of every other node; the payload goes to the first port of each range."""
-    found = []
-    for peer in book:
-        if peer["host"] == own_name:
-            continue
-        seen = set()
-        for one in peer["ports"]:
-            size = 64 if one["range"] in seen else payload_bytes
-            seen.add(one["range"])
-            found.append(mesh.Target(peer["host"], peer["address"], int(one["port"]), one["range"], size))
-    return found
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits, links
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.dialing import Settings
 
 
 def main() -> None:
@@ -134,9 +178,9 @@ def main() -> None:
                     "host": {"type": "str", "required": True},
                     "address": {"type": "str", "required": True},
                     "ports": {"type": "list", "elements": "dict", "required": True},
+                    "ranges": {"type": "list", "elements": "dict", "default": []},
                 },
             },
-            "payload_bytes": {"type": "int", "default": 65536},
             "timeout_seconds": {"type": "float", "default": 3.0},
         },
     )
@@ -144,13 +188,8 @@ def main() -> None:
     wrong = limits.out_of_range(given)
     if wrong:
         module.fail_json(msg="; ".join(wrong))
-    outcomes = mesh.probe(
-        targets(given["book"], given["host"], given["payload_bytes"]),
-        given["nonce"],
-        given["address"],
-        given["timeout_seconds"],
-    )
-    module.exit_json(changed=False, rows=[outcome.as_dict() for outcome in outcomes])
+    settings = Settings(given["nonce"], given["address"], given["timeout_seconds"])
+    module.exit_json(changed=False, links=links.survey(given["book"], given["host"], settings))
 
 
 if __name__ == "__main__":

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import repair
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import ERROR, WARNING, Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.node import COUNT, DRIVER, Node, listed
 
+ROLE = "nvidia_driver"
 FIX_COUNT = (
     "look for a card that is not seated, has no power or fell off the bus on this node, or a slot that its firmware "
     f"(BIOS) leaves out; or correct {COUNT} of this host"
 )
 FIX_COUNTS = f"set {COUNT} for each host when the machines differ on purpose, else {FIX_COUNT}"
-FIX_REBOOT = "reboot this node: the site playbook with --tags nvidia_driver does it with nvidia_driver_reboot_ok: true"
+REBOOT_OK = "nvidia_driver_reboot_ok"
+FIX_REBOOT = f"reboot this node: the site playbook with --tags nvidia_driver does it with {REBOOT_OK}: true"
 FIX_FABRIC = "run the site playbook with --tags nvidia_driver on this node: it installs the driver's own Fabric Manager"
 FIX_SMI = (
     "run nvidia-smi on this node; it is slow as long as nvidia-persistenced does not run; when a reboot does not help, "
@@ -35,6 +39,12 @@ def findings(nodes: Sequence[Node]) -> list[Finding]:
     return result + _no_driver(known)
 
 
+def _of_one(node: Node, finding: Finding, tag: str = "") -> Finding:
+    """With the commands for this node: the role that repairs it, where one does, and how to look again."""
+    command = repair.site(tag, [node.name]) if tag else ""
+    return replace(finding, command=command, reproduce=repair.check([node.name]))
+
+
 def _is_mismatched(node: Node) -> bool:
     loaded, user_space = node.text("driver", "loaded"), node.text("driver", "user_space")
     return bool(loaded and user_space and loaded != user_space)
@@ -47,7 +57,8 @@ def _mismatch(node: Node) -> list[Finding]:
         f"Driver/library version mismatch on {node.name}: the kernel has {node.text('driver', 'loaded')} loaded, the "
         f"libraries are {node.text('driver', 'user_space')}"
     )
-    return [Finding("GC-VER-003", ERROR, (node.name,), cause, FIX_REBOOT)]
+    variables = {node.name: {REBOOT_OK: True}}
+    return [_of_one(node, Finding("GC-VER-003", ERROR, (node.name,), cause, FIX_REBOOT, variables=variables), ROLE)]
 
 
 def _counts(nodes: Sequence[Node]) -> list[Finding]:
@@ -64,7 +75,7 @@ def _counts(nodes: Sequence[Node]) -> list[Finding]:
         if cause:
             there = tuple(one["address"] for one in node.facts["pci"]["gpus"])
             evidence = (f"GPUs on the bus: {', '.join(there)}",) if there else ()
-            result.append(Finding("GC-VER-005", ERROR, (node.name,), cause, FIX_COUNT, evidence))
+            result.append(_of_one(node, Finding("GC-VER-005", ERROR, (node.name,), cause, FIX_COUNT, evidence)))
     counted = {node.name: node.on_the_bus for node in nodes if node.has_gpu and node.wanted_gpus == -1}
     ranking = Counter(counted.values()).most_common()
     if len(ranking) > 1:
@@ -91,7 +102,7 @@ def _fabric_manager(node: Node) -> list[Finding]:
         cause = f"Fabric Manager of {node.name} does not run"
     else:
         return []
-    return [Finding("GC-VER-006", ERROR, (node.name,), cause, FIX_FABRIC)]
+    return [_of_one(node, Finding("GC-VER-006", ERROR, (node.name,), cause, FIX_FABRIC), ROLE)]
 
 
 def _smi(node: Node) -> list[Finding]:
@@ -99,7 +110,7 @@ def _smi(node: Node) -> list[Finding]:
     problem = node.text("smi_problem")
     if not problem or _is_mismatched(node):
         return []
-    return [Finding("GC-GPU-001", ERROR, (node.name,), f"nvidia-smi of {node.name}: {problem}", FIX_SMI)]
+    return [_of_one(node, Finding("GC-GPU-001", ERROR, (node.name,), f"nvidia-smi of {node.name}: {problem}", FIX_SMI))]
 
 
 def _xids(node: Node) -> list[Finding]:
@@ -111,7 +122,7 @@ def _xids(node: Node) -> list[Finding]:
     if not seen:
         return []
     cause = f"GPUs of {node.name} reported errors since boot (Xid): {'; '.join(seen)}"
-    return [Finding("GC-GPU-002", WARNING, (node.name,), cause, FIX_XID)]
+    return [_of_one(node, Finding("GC-GPU-002", WARNING, (node.name,), cause, FIX_XID))]
 
 
 def _no_driver(nodes: Sequence[Node]) -> list[Finding]:
@@ -119,5 +130,6 @@ def _no_driver(nodes: Sequence[Node]) -> list[Finding]:
     with_gpu = [node for node in nodes if node.has_gpu and node.wants_driver]
     if not with_gpu or any(node.text("driver", "loaded") or node.wishes.get(DRIVER) for node in with_gpu):
         return []
-    cause = f"no NVIDIA driver is loaded on {listed([node.name for node in with_gpu])}"
-    return [Finding("GC-VER-007", WARNING, tuple(node.name for node in with_gpu), cause, FIX_DRIVER)]
+    names = tuple(node.name for node in with_gpu)
+    cause = f"no NVIDIA driver is loaded on {listed(names)}"
+    return [Finding("GC-VER-007", WARNING, names, cause, FIX_DRIVER, command=repair.site(ROLE, names))]

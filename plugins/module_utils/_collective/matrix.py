@@ -14,7 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import gpu_health, ssh_certificates
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import (
+    gpu_health,
+    repair,
+    ssh_certificates,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import ERROR, WARNING, Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.node import (
     COUNT,
@@ -22,6 +26,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
     INTERFACE,
     NCCL,
     NONE,
+    OPENMPI,
     STATE,
     TOOLKIT,
     TOOLKITS,
@@ -32,7 +37,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 
 TORCH_ID = "GC-VER-001"
 #: Variables of the inventory that are compared with what a node has, or say what to compare.
-WISHES = (DRIVER, STATE, NCCL, TORCH, TOOLKIT, TOOLKITS, COUNT, INTERFACE, ssh_certificates.RENEW)
+WISHES = (DRIVER, STATE, NCCL, TORCH, TOOLKIT, TOOLKITS, COUNT, INTERFACE, OPENMPI, ssh_certificates.RENEW)
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,7 @@ class Row:
     """One line of the matrix.
 
     read: the node's value, empty when it has nothing to compare.  pin: what the inventory wants, empty for no wish, and
-    variable: where it stands there.
+    variable: where it stands there.  tag: the role that changes it, empty where none does.
     """
 
     id: str
@@ -50,8 +55,11 @@ class Row:
     fix: str
     variable: str = ""
     pin: Callable[[Node], str] = lambda _node: ""
+    tag: str = ""
     #: The part of a value that nodes must share. Where they differ in the rest alone, it is a warning.
     family: Callable[[str], str] = lambda value: value
+    #: What the inventory must say so that a node gets a value.
+    settings: Callable[[Node, str], Mapping[str, Any]] = lambda _node, _value: {}
 
 
 MODES = (("MIG", "mig"), ("ECC", "ecc"))
@@ -71,6 +79,15 @@ def _nccl_of_torch(node: Node) -> str:
     return str(node.facts["nccl"]["torch"] or NONE) if node.has_gpu and node.facts["torch"]["version"] else ""
 
 
+def _release(version: str) -> str:
+    """A version of torch without its build: which builds there are depends on the index, which is not known here."""
+    return version.split("+")[0]
+
+
+def _pinned(variable: str) -> Callable[[Node, str], Mapping[str, Any]]:
+    return lambda _node, value: {variable: value}
+
+
 def _wish(variable: str) -> Callable[[Node], str]:
     return lambda node: str(node.wishes.get(variable) or "")
 
@@ -80,6 +97,12 @@ def _toolkit(node: Node) -> str:
     versions = node.wishes.get(TOOLKITS)
     first = str(versions[0]) if isinstance(versions, (list, tuple)) and versions else ""
     return _wish(TOOLKIT)(node) or first
+
+
+def _as_default_toolkit(node: Node, value: str) -> Mapping[str, Any]:
+    """The default must be in the list; what is there already stays."""
+    others = node.wishes.get(TOOLKITS) or node.facts["cuda"]["versions"]
+    return {TOOLKITS: [value, *(str(one) for one in others if not accepts(value, str(one)))], TOOLKIT: value}
 
 
 def _modes(node: Node) -> str:
@@ -104,8 +127,10 @@ ROWS = (
         FIX_TORCH,
         TORCH,
         _wish(TORCH),
+        tag="torch_runtime",
         # Builds of one version understand each other, such as those for CUDA and for the CPU alone.
-        family=lambda value: value.split("+")[0],
+        family=_release,
+        settings=lambda _node, value: {TORCH: _release(value)},
     ),
     Row(
         "GC-VER-002",
@@ -116,7 +141,9 @@ ROWS = (
         "playbook with --tags nvidia_driver on these nodes, and let it reboot them (nvidia_driver_reboot_ok)",
         DRIVER,
         _wish(DRIVER),
+        tag="nvidia_driver",
         family=lambda value: value.split(".")[0],
+        settings=_pinned(DRIVER),
     ),
     Row(
         "GC-VER-004",
@@ -124,6 +151,7 @@ ROWS = (
         "the NCCL that torch loads",
         _nccl_of_torch,
         f"{FIX_TORCH}; it comes with the wheel of torch, and the system's libnccl does not replace it",
+        tag="torch_runtime",
     ),
     Row(
         "GC-VER-010",
@@ -140,6 +168,8 @@ ROWS = (
         f"set one {NCCL} for the group, and run the site playbook with --tags nccl on these nodes",
         NCCL,
         _wish(NCCL),
+        tag="nccl",
+        settings=_pinned(NCCL),
     ),
     Row(
         "GC-VER-012",
@@ -149,6 +179,8 @@ ROWS = (
         f"set one {TOOLKIT} for the group, and run the site playbook with --tags cuda_toolkit on these nodes",
         TOOLKIT,
         _toolkit,
+        tag="cuda_toolkit",
+        settings=_as_default_toolkit,
     ),
     Row(
         "GC-VER-013",
@@ -157,7 +189,14 @@ ROWS = (
         lambda node: node.firmware,
         FIX_NIC,
     ),
-    Row("GC-VER-014", WARNING, "the MTU of the data network", lambda node: node.card("mtu"), FIX_MTU),
+    Row(
+        "GC-VER-014",
+        WARNING,
+        "the MTU of the data network",
+        lambda node: node.card("mtu"),
+        FIX_MTU,
+        tag="static_network",
+    ),
     Row(
         "GC-VER-015",
         WARNING,
@@ -184,7 +223,11 @@ ROWS = (
         WARNING,
         "Open MPI",
         lambda node: node.text("openmpi") or (NONE if node.facts else ""),
-        "install one version",
+        f"set one {OPENMPI} for the group, and run the site playbook with --tags openmpi on these nodes",
+        OPENMPI,
+        _wish(OPENMPI),
+        tag="openmpi",
+        settings=_pinned(OPENMPI),
     ),
 )
 
@@ -235,7 +278,7 @@ def _against_the_inventory(row: Row, found: Sequence[Node]) -> list[Finding]:
     has = listed([f"{node.name} has {row.read(node)}" for node in odd])
     wanted = " or ".join(sorted({row.pin(node) for node in odd}))
     cause = f"{row.what} is not the wanted one: {has}, {row.variable} is {wanted}"
-    return [Finding(row.id, row.severity, tuple(node.name for node in odd), cause, row.fix)]
+    return [_finding(row, row.severity, odd, cause, found)]
 
 
 def _against_each_other(row: Row, found: Sequence[Node]) -> list[Finding]:
@@ -255,10 +298,34 @@ def _against_each_other(row: Row, found: Sequence[Node]) -> list[Finding]:
             f"{listed([name for name in compared if compared[name] == value])} has {value}" for value, _times in count
         ]
         return [Finding(row.id, severity, (), f"{row.what} differs: {', '.join(camps)}", row.fix)]
-    odd = tuple(name for name, value in compared.items() if value != usual)
-    has = listed([f"{name} has {compared[name]}" for name in odd])
+    odd = [node for node in found if compared.get(node.name, usual) != usual]
+    has = listed([f"{node.name} has {compared[node.name]}" for node in odd])
     cause = f"{row.what} differs: {has}, {times} of {len(compared)} have {usual}"
-    return [Finding(row.id, severity, odd, cause, row.fix)]
+    return [_finding(row, severity, odd, cause, found, usual)]
+
+
+def _finding(
+    row: Row, severity: str, odd: Sequence[Node], cause: str, found: Sequence[Node], usual: str = NONE
+) -> Finding:
+    """usual: what the odd nodes are to have, when that is not in the inventory yet."""
+    names = tuple(node.name for node in odd)
+    others = [node.name for node in found if node.name not in names]
+    variables = {}
+    for node in odd if usual != NONE else ():
+        wanted = row.settings(node, usual)
+        # A setting that the node's value meets already would change nothing.
+        if wanted and not accepts(str(wanted[row.variable]), row.read(node)):
+            variables[node.name] = wanted
+    return Finding(
+        row.id,
+        severity,
+        names,
+        cause,
+        row.fix,
+        variables=variables,
+        command=repair.site(row.tag, names) if row.tag else "",
+        reproduce=repair.check((names[0], *others[:1])),
+    )
 
 
 def stack(found: Sequence[Node]) -> dict[str, dict[str, str]]:

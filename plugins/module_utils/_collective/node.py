@@ -22,6 +22,7 @@ TOOLKIT = "cuda_toolkit_default"
 TOOLKITS = "cuda_toolkit_versions"
 COUNT = "gpu_cluster_gpus"
 INTERFACE = "gpu_cluster_fabric_interface"
+OPENMPI = "openmpi_version"
 
 
 def listed(names: Sequence[str]) -> str:

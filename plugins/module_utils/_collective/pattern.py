@@ -1,21 +1,23 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The data that ranks exchange, and what a wrong result says about its cause.
+"""The data that ranks exchange.
 
 Rank ``r`` contributes ``v(r, i) = a_i + r * b_i`` at index ``i``, in small integers.  Every partial sum stays below
 2**24, so float32 holds it exactly and any order of summation gives the same bits.  The expected sum has the closed form
 ``N * a_i + b_i * N * (N - 1) / 2``.  ``a`` and ``b`` change with every iteration, so a collective that left the old
 result in place is caught too.  Because the contribution of each rank differs, the deviation itself names the rank that
-is missing or counted twice, or the distance by which data moved.
+is missing or counted twice, or the distance by which data moved; see ``wrong_data``.
+
+To fill a buffer must not take longer than the collective itself, so the data is a block of ``PERIOD`` elements that
+comes again with another constant added, and from another offset in every iteration: one addition per element, and still
+no two blocks within 2**10 are equal.
 
 Pure: integers in, integers out.  The same arithmetic works on an int64 tensor in place of ``index``.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +25,8 @@ from typing import Any
 EXACT_LIMIT = 2**24
 # N * (N - 1) / 2 must leave room below EXACT_LIMIT for b >= 1 and for the a terms.
 MAX_WORLD_SIZE = 4096
+# Elements of a block: 128 KiB of float32.  base() and b() look at fewer than 2**15 different indexes.
+PERIOD = 2**15
 
 
 def _power_of_two(limit: int) -> int:
@@ -59,17 +63,30 @@ class Pattern:
         pairs = self.world_size * (self.world_size - 1) // 2
         return _power_of_two(min(128, EXACT_LIMIT // 2 // pairs))
 
-    def a(self, index: Any) -> Any:
-        """The part that all ranks share at ``index``.
+    @property
+    def offset(self) -> int:
+        """By how many elements the block has moved in this iteration; further than any shift that is looked for."""
+        return self.iteration * 7919 % PERIOD
+
+    def base(self, index: Any) -> Any:
+        """The part of ``a`` that comes again with every block.
 
         The factors are odd constants that spread neighbouring indexes; any others would do.  Masks, because a remainder
         takes several times as long on a tensor.
         """
-        return ((index * 40503 + self.iteration * 7919) >> 3) & (self.a_values - 1)
+        return (((index + self.offset) * 40503) >> 3) & (self.a_values // 2 - 1)
+
+    def step(self, block: Any) -> Any:
+        """The part of ``a`` that is the same for a whole block, and another one for the next."""
+        return (block * 10007 + self.iteration * 31) & (self.a_values // 2 - 1)
+
+    def a(self, index: Any) -> Any:
+        """The part that all ranks share at ``index``."""
+        return self.base(index) + self.step(index // PERIOD)
 
     def b(self, index: Any) -> Any:
         """The weight of the rank at ``index``, at least 1."""
-        return 1 + (((index * 30011 + self.iteration * 104729) >> 5) & (self.b_values - 1))
+        return 1 + ((((index + self.offset) * 30011) >> 5) & (self.b_values - 1))
 
     def both(self, rank: int, index: Any) -> tuple[Any, Any]:
         """What ``rank`` puts in at ``index``, and the sum over all ranks there."""
@@ -83,33 +100,3 @@ class Pattern:
     def expected(self, index: Any) -> Any:
         """The sum over all ranks at ``index``."""
         return self.both(0, index)[1]
-
-
-def explain(pattern: Pattern, wrong: Sequence[tuple[int, float]], count: int) -> str:
-    """Say in words what kind of error ``wrong`` is.
-
-    wrong: samples ``(index, value found)`` of the wrong elements.  count: how many elements the buffer has.
-    """
-    if not wrong:
-        raise ValueError("nothing is wrong, there is nothing to explain")
-    if any(not math.isfinite(value) or value != int(value) for _index, value in wrong):
-        return "values that no sum of integers can give"
-    deltas = [(index, int(value) - pattern.expected(index)) for index, value in wrong]
-    for rank in range(pattern.world_size):
-        if all(delta == -pattern.contribution(rank, index) for index, delta in deltas):
-            return f"the contribution of rank {rank} is missing"
-        if all(delta == pattern.contribution(rank, index) for index, delta in deltas):
-            return f"the contribution of rank {rank} is counted twice"
-        if all(int(value) == pattern.contribution(rank, index) for index, value in wrong):
-            return f"the data of rank {rank} alone came back, nothing was reduced"
-    if pattern.iteration > 0:
-        before = Pattern(pattern.world_size, pattern.iteration - 1)
-        if all(int(value) == before.expected(index) for index, value in wrong):
-            return "the result of the iteration before came back"
-    for shift in [sign * step for step in range(1, 65) for sign in (1, -1)]:
-        if all(int(value) == pattern.expected((index + shift) % count) for index, value in wrong):
-            return f"the data is misplaced by {shift} elements"
-    bits = {bin(int(value) ^ pattern.expected(index)).count("1") for index, value in wrong if value >= 0}
-    if bits and max(bits) == 1:
-        return "single bits are flipped"
-    return "no single rank, shift or bit explains the difference"

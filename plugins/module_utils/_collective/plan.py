@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import OK
-
 
 def launched(launch: Mapping[str, Mapping[str, Any]], hosts: Sequence[str]) -> list[str]:
     """The hosts whose worker listens, in the given order."""
@@ -20,9 +18,18 @@ def launched(launch: Mapping[str, Mapping[str, Any]], hosts: Sequence[str]) -> l
 
 
 def address_book(launch: Mapping[str, Mapping[str, Any]], hosts: Sequence[str]) -> list[dict[str, Any]]:
-    """What a probe needs to know about each peer: ``host``, ``address`` and ``ports`` (``port``, ``range``)."""
+    """What a probe needs to know about each peer.
+
+    ``host``, ``address``, ``ports`` (``port``, ``range``) on which it listens, and ``ranges`` (``name``, ``first``,
+    ``last``) of its port plan.
+    """
     return [
-        {"host": host, "address": launch[host]["address"], "ports": launch[host]["ports"]}
+        {
+            "host": host,
+            "address": launch[host]["address"],
+            "ports": launch[host]["ports"],
+            "ranges": launch[host]["ranges"],
+        }
         for host in launched(launch, hosts)
     ]
 
@@ -30,10 +37,10 @@ def address_book(launch: Mapping[str, Mapping[str, Any]], hosts: Sequence[str]) 
 def bad_links(probe: Mapping[str, Mapping[str, Any]]) -> set[tuple[str, str]]:
     """Directed links with at least one probe that did not end in ``ok``."""
     return {
-        (source, row["host"])
+        (source, link["host"])
         for source, result in probe.items()
-        for row in result.get("rows", [])
-        if row["result"] != OK
+        for link in result.get("links", [])
+        if link["failures"]
     }
 
 
@@ -66,7 +73,7 @@ def make_plan(
     hosts: in rank order.  Returns ``hosts``, ``ranks`` (host to list of ranks), ``world_size``, ``master_host``,
     ``master_address`` and ``master_port``.  Fewer than two hosts: an empty plan with ``world_size`` 0.
     """
-    answered = [host for host in launched(launch, hosts) if "rows" in probe.get(host, {})]
+    answered = [host for host in launched(launch, hosts) if "links" in probe.get(host, {})]
     together = survivors(answered, bad_links(probe))
     if len(together) < 2:
         return {"hosts": [], "ranks": {}, "world_size": 0, "master_host": "", "master_address": "", "master_port": 0}

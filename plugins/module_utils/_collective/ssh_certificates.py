@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import repair
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import ERROR, WARNING, Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.node import Node
 
@@ -27,8 +28,13 @@ def findings(nodes: Sequence[Node]) -> list[Finding]:
         without = [name for name, own in held.items() if holder not in [one["holder"] for one in own]]
         if without:
             cause = f"{', '.join(without)} without the ssh certificate of {_who(holder)}, which other members have"
-            result.append(Finding("GC-SSH-003", ERROR, tuple(without), cause, FIX))
+            result.append(_finding("GC-SSH-003", ERROR, without, cause))
     return result
+
+
+def _finding(number: str, severity: str, hosts: Sequence[str], cause: str) -> Finding:
+    command, again = repair.site("ssh_mesh", hosts), repair.check(hosts)
+    return Finding(number, severity, tuple(hosts), cause, FIX, command=command, reproduce=again)
 
 
 def _who(holder: str) -> str:
@@ -47,8 +53,8 @@ def _problems(node: Node, held: Sequence[dict[str, Any]]) -> list[Finding]:
         what = f"the ssh certificate of {_who(one['holder'])} on {node.name}"
         if one["problem"]:
             cause = f"{what} does not do: {one['problem']}"
-            result.append(Finding("GC-SSH-001", ERROR, (node.name,), cause, FIX))
+            result.append(_finding("GC-SSH-001", ERROR, [node.name], cause))
         elif one["valid_until"] != "never" and one["days_left"] < _days(node):
             cause = f"{what} lapses on {one['valid_until']}, in {one['days_left']} days"
-            result.append(Finding("GC-SSH-002", WARNING, (node.name,), cause, FIX))
+            result.append(_finding("GC-SSH-002", WARNING, [node.name], cause))
     return result

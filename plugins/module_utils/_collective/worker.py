@@ -23,6 +23,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import selectors
 import signal
 import socket
@@ -31,11 +32,18 @@ import sys
 import time
 from typing import IO, Any, cast
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import Responder, bind_samples
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import (
+    Responder,
+    bind_samples,
+    sample_ports,
+)
 
 RANK_MODULE = "ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.rank"
 POLL_SECONDS = 0.05
 STDERR_BYTES = 4096
+ACCEPT_AT_ONCE = 64
+# The range whose first listener becomes rank 0's store.
+RENDEZVOUS = "rendezvous"
 
 
 def write_json(path: str, data: Any) -> None:
@@ -155,22 +163,31 @@ class Worker:
         self.state: dict[str, Any] = {"state": "waiting", "pid": os.getpid(), "hostname": socket.gethostname()}
         self.end = time.monotonic() + self.job["lifetime_seconds"]
         self.ranks_end: float | None = None
+        self.rendezvous: list[socket.socket] = []
 
     def open_listeners(self) -> None:
         address = self.job["address"]
-        rendezvous = self.job["rendezvous"]
-        self.rendezvous = bind_samples(address, rendezvous["first"], rendezvous["last"], 1)
-        if not self.rendezvous:
-            raise OSError(f"no free port among the first 64 of {rendezvous['first']}-{rendezvous['last']} on {address}")
-        ports = [{"range": "rendezvous", "port": self.rendezvous[0].getsockname()[1]}]
-        listeners = list(self.rendezvous)
+        ports: list[dict[str, Any]] = []
+        taken: list[dict[str, Any]] = []
         for one in self.job["ranges"]:
             samples = bind_samples(address, one["first"], one["last"], one["samples"])
-            ports += [{"range": one["name"], "port": sample.getsockname()[1]} for sample in samples]
-            listeners += samples
-        for listener in listeners:
-            self.selector.register(listener, selectors.EVENT_READ, "accept")
-        self.state["ports"] = ports
+            if one["name"] == RENDEZVOUS and not self.rendezvous:
+                self.rendezvous = samples[:1]
+            bound = [sample.getsockname()[1] for sample in samples]
+            ports += [{"range": one["name"], "port": port} for port in bound]
+            wanted = sample_ports(one["first"], one["last"], one["samples"])
+            taken += [{"range": one["name"], "port": port} for port in wanted if port not in bound]
+            for sample in samples:
+                self.selector.register(sample, selectors.EVENT_READ, "accept")
+        if not self.rendezvous:
+            spans = [f"{one['first']}-{one['last']}" for one in self.job["ranges"] if one["name"] == RENDEZVOUS]
+            raise OSError(f"no free port among the first 64 of {', '.join(spans)} on {address}")
+        self.state.update(ports=ports, taken=taken)
+
+    def allow_open_files(self) -> None:
+        """As many connections as the hard limit allows.  After the start of the ranks, which keep the user's own."""
+        _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
     def start_ranks(self) -> None:
         listen_fd = self.rendezvous[0].fileno()
@@ -200,15 +217,20 @@ class Worker:
         self.ranks_end = None
         self.save()
 
+    def accept(self, listener: socket.socket) -> None:
+        """Take some of the connections that wait."""
+        for _number in range(ACCEPT_AT_ONCE):
+            try:
+                connection, _peer = listener.accept()
+            except OSError:
+                return  # Nobody waits, or the peer gave up.
+            self.selector.register(connection, selectors.EVENT_READ, Responder(connection, self.job["nonce"]))
+
     def step(self) -> None:
         changed = False
         for key, _events in self.selector.select(POLL_SECONDS):
             if key.data == "accept":
-                try:
-                    connection, _peer = key.fileobj.accept()  # type: ignore[union-attr]
-                except OSError:
-                    continue  # The peer gave up between the event and accept().
-                self.selector.register(connection, selectors.EVENT_READ, Responder(connection, self.job["nonce"]))
+                self.accept(cast(socket.socket, key.fileobj))
             elif isinstance(key.data, Responder):
                 if key.data.step():
                     self.selector.unregister(key.fileobj)
@@ -225,6 +247,7 @@ class Worker:
         try:
             self.open_listeners()
             self.start_ranks()
+            self.allow_open_files()
         except OSError as error:
             where = f"listening on {self.job['address']} or starting {self.job['torch_python']}"
             self.state.update(state="failed", error=f"{where}: {error}")

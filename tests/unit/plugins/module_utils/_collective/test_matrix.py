@@ -196,6 +196,51 @@ def test_one_node_with_another_version(path: str, value: Any, number: str, sever
     (found,) = lab.findings
     assert (found.id, found.severity, found.hosts, found.cause) == (number, severity, ("n2",), cause)
     assert found.fix
+    assert found.reproduce == "ansible-playbook baremetal.gpu_cluster.check -i <inventory> --limit n2,n1"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "wanted", "tag"),
+    [
+        # Without its build: 2.13.0+cu130 is in no index but that of cu130.
+        ("torch.version", "2.12.0+cu130", {"torch_runtime_version": "2.13.0"}, "torch_runtime"),
+        ("driver.loaded", "580.82.07", {"nvidia_driver_version": "580.95.05"}, "nvidia_driver"),
+        ("nccl.system", "2.27.7", {"nccl_version": "2.28.9"}, "nccl"),
+        (
+            "cuda.default",
+            "12.8",
+            {"cuda_toolkit_versions": ["13.0", "12.8"], "cuda_toolkit_default": "13.0"},
+            "cuda_toolkit",
+        ),
+        ("openmpi", "5.0.2", {"openmpi_version": "4.1.1"}, "openmpi"),
+        # No variable of ours: the build of torch comes from the index, and a MTU stands in a list of interfaces.
+        ("torch.version", "2.13.0+cpu", {}, "torch_runtime"),
+        ("nccl.torch", "2.27.5", {}, "torch_runtime"),
+        ("nics.0.mtu", 1500, {}, "static_network"),
+        ("kernel.running", "5.14.0-427.el9.x86_64", {}, ""),
+    ],
+)
+def test_the_fix_as_variables_and_command(path: str, value: Any, wanted: dict[str, Any], tag: str) -> None:
+    lab = Lab()
+    put(lab.facts["n2"], path, value)
+    if path == "driver.loaded":
+        lab.facts["n2"]["driver"]["user_space"] = lab.facts["n2"]["fabric_manager"]["version"] = value
+    (found,) = lab.findings
+    assert found.variables == ({"n2": wanted} if wanted else {})
+    command = f"ansible-playbook site.yml -i <inventory> --tags {tag} --limit n2"
+    assert found.command == (command if tag else "")
+
+
+def test_with_its_own_variables_in_the_inventory_a_finding_is_one_of_the_inventory() -> None:
+    """They pin what the majority has, so the same node is named until the role has run."""
+    lab = Lab()
+    put(lab.facts["n2"], "openmpi", "5.0.2")
+    lab.wishes["n2"].update(lab.findings[0].variables["n2"])
+    (found,) = lab.findings
+    assert found.cause == "Open MPI is not the wanted one: n2 has 5.0.2, openmpi_version is 4.1.1"
+    assert (found.variables, found.hosts) == ({}, ("n2",)) and "--tags openmpi" in found.command
+    put(lab.facts["n2"], "openmpi", "4.1.1")
+    assert lab.findings == []
 
 
 @pytest.mark.parametrize("path", ["nics.1.mtu", "nics.1.firmware", "persistence_active", "kernel.arguments"])
@@ -385,6 +430,8 @@ def test_a_library_that_is_not_the_module() -> None:
     lab.facts["n2"].update(gpus=[], smi_problem="nvidia-smi failed (18): Driver/library version mismatch")
     found = [one for one in lab.findings if one.severity == "error"]
     assert [(one.id, one.hosts) for one in found] == [("GC-VER-003", ("n2",))]
+    assert found[0].variables == {"n2": {"nvidia_driver_reboot_ok": True}}
+    assert found[0].command.endswith("--tags nvidia_driver --limit n2") and found[0].reproduce.endswith("--limit n2")
     assert found[0].cause == (
         "Driver/library version mismatch on n2: the kernel has 580.95.05 loaded, the libraries are 580.105.08"
     )

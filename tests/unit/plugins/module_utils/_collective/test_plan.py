@@ -18,6 +18,7 @@ def launch(*hosts: str) -> dict:
             "state": "waiting",
             "address": f"192.0.2.{number}",
             "ports": [{"range": "rendezvous", "port": 29500 + number}],
+            "ranges": [{"name": "rendezvous", "first": 29500, "last": 29599}],
         }
         for number, host in enumerate(hosts)
     }
@@ -26,12 +27,10 @@ def launch(*hosts: str) -> dict:
 def probe(hosts: list[str], bad: set[tuple[str, str]]) -> dict:
     return {
         source: {
-            "rows": [
+            "links": [
                 {
                     "host": target,
-                    "port": 1,
-                    "range_name": "ephemeral",
-                    "result": "timeout" if (source, target) in bad else "ok",
+                    "failures": [{"port": 1, "range": "ephemeral", "result": "timeout"}] * ((source, target) in bad),
                 }
                 for target in hosts
                 if target != source
@@ -80,7 +79,8 @@ def test_one_host_is_no_world() -> None:
 def test_the_address_book_holds_only_workers_that_listen() -> None:
     started = launch("n1", "n2")
     started["n3"] = {"state": "failed", "error": "x"}
+    ranges = [{"name": "rendezvous", "first": 29500, "last": 29599}]
     assert plan.address_book(started, HOSTS) == [
-        {"host": "n1", "address": "192.0.2.0", "ports": [{"range": "rendezvous", "port": 29500}]},
-        {"host": "n2", "address": "192.0.2.1", "ports": [{"range": "rendezvous", "port": 29501}]},
+        {"host": "n1", "address": "192.0.2.0", "ports": [{"range": "rendezvous", "port": 29500}], "ranges": ranges},
+        {"host": "n2", "address": "192.0.2.1", "ports": [{"range": "rendezvous", "port": 29501}], "ranges": ranges},
     ]

@@ -36,6 +36,7 @@ def test_a_cluster_without_the_mesh() -> None:
 def test_expired() -> None:
     (one,) = findings([held("host")], [held("host", problem=f"it expired on {LAPSES}", days_left=0)])
     assert (one.id, one.severity, one.hosts) == ("GC-SSH-001", "error", ("n2",))
+    assert one.command.endswith("--tags ssh_mesh --limit n2") and one.reproduce.endswith("--limit n2")
     assert "the host on n2" in one.cause
     assert LAPSES in one.cause
     assert "--tags ssh_mesh" in one.fix

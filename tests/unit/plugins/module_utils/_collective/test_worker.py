@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -16,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import mesh, unit, worker
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import dialing, mesh, unit, worker
 
 NONCE = "0123456789abcdef" * 2
 GOOD = 'echo \'{"event": "ready", "torch": "x"}\'; read -r job; echo "$job" > job.seen; echo \'{"event": "done"}\''
@@ -41,9 +42,12 @@ def start(tmp_path: Path) -> Iterator[Start]:
             "interface": "lo",
             "torch_python": str(program),
             "ranks_per_node": 1,
-            "rendezvous": {"first": 29500, "last": 29599},
             "lifetime_seconds": 30,
-            "ranges": [{"name": "ephemeral", "first": 32768, "last": 60999, "samples": 4}],
+            "ranges": [
+                {"name": "rendezvous", "first": 29500, "last": 29599, "samples": 2},
+                {"name": "ephemeral", "first": 32768, "last": 60999, "samples": 4},
+                {"name": "mpi", "first": 61000, "last": 64999, "samples": 3},
+            ],
         }
         worker.write_json(str(tmp_path / "job.json"), dict(job, **changes))
         process = subprocess.Popen(
@@ -76,6 +80,12 @@ def go(run_dir: Path, deadline: float) -> None:
     worker.write_json(str(run_dir / "go.json"), data)
 
 
+def dial(ports: list[dict[str, Any]], *payloads: int) -> list[dialing.Outcome]:
+    """Probe these ports of the worker."""
+    targets = [dialing.Target("me", "127.0.0.1", one["port"], one["range"], payloads) for one in ports]
+    return dialing.dial(targets, dialing.Settings(NONCE, "127.0.0.1", 5))
+
+
 def alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
@@ -86,9 +96,8 @@ def alive(pid: int) -> bool:
 def test_the_payload_is_complete_and_answers_probes(start: Start) -> None:
     run_dir, _process = start(GOOD)
     found = state(run_dir, "waiting")
-    assert [port["range"] for port in found["ports"]] == ["rendezvous"] + ["ephemeral"] * 4
-    targets = [mesh.Target("me", "127.0.0.1", port["port"], port["range"], 70000) for port in found["ports"]]
-    assert {outcome.result for outcome in mesh.probe(targets, NONCE, "127.0.0.1", 5)} == {mesh.OK}
+    assert [port["range"] for port in found["ports"]] == ["rendezvous"] * 2 + ["ephemeral"] * 4 + ["mpi"] * 3
+    assert {outcome.result for outcome in dial(found["ports"], 64, 70000)} == {mesh.OK}
 
 
 def test_a_rank_gets_its_job_and_is_reported(start: Start) -> None:
@@ -116,11 +125,11 @@ def test_a_hanging_rank_and_its_children_are_killed_at_the_deadline(start: Start
 
 def test_a_rank_that_only_closes_its_output_does_not_stop_the_worker(start: Start) -> None:
     run_dir, _process = start("exec >&-; sleep 300 & echo $! > child.pid; wait")
-    port = state(run_dir, "waiting")["ports"][1]["port"]
+    ports = state(run_dir, "waiting")["ports"]
     go(run_dir, 1)
     time.sleep(0.3)
-    (outcome,) = mesh.probe([mesh.Target("me", "127.0.0.1", port, "ephemeral", 64)], NONCE, "127.0.0.1", 0.5)
-    assert outcome.result == mesh.OK
+    # The first one is the store's from now on.
+    assert {outcome.result for outcome in dial(ports[1:], 64)} == {mesh.OK}
     assert state(run_dir, "deadline", seconds=5)["ranks"][0]["exit_code"] == -9
 
 
@@ -156,7 +165,40 @@ def test_a_taken_rendezvous_port_is_replaced_by_a_later_one(start: Start) -> Non
     (taken,) = mesh.bind_samples("127.0.0.1", 29500, 29599, 1)
     try:
         run_dir, _process = start(GOOD)
-        port = state(run_dir, "waiting")["ports"][0]["port"]
-        assert taken.getsockname()[1] < port <= 29599
+        found = state(run_dir, "waiting")
+        assert taken.getsockname()[1] < found["ports"][0]["port"] <= 29599
+        assert {"range": "rendezvous", "port": 29500} in found["taken"]
+    finally:
+        taken.close()
+
+
+def test_the_ranks_keep_the_limit_of_open_files_of_their_user(start: Start) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        run_dir, process = start("ulimit -Sn > ulimit.seen; read -r job")
+        state(run_dir, "waiting")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert resource.prlimit(process.pid, resource.RLIMIT_NOFILE) == (hard, hard)
+    seen = run_dir / "out" / "ulimit.seen"
+    end = time.monotonic() + 5
+    while not (seen.exists() and seen.read_text()) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert int(seen.read_text()) == 256
+
+
+def test_hundreds_of_peers_at_once_are_answered(start: Start) -> None:
+    run_dir, _process = start(GOOD)
+    ports = state(run_dir, "waiting")["ports"]
+    outcomes = dial(ports * 60, 64)
+    assert len(outcomes) == 540 and {outcome.result for outcome in outcomes} == {mesh.OK}
+
+
+def test_a_plan_without_a_free_rendezvous_port_says_so(start: Start) -> None:
+    taken = mesh.bind_listener("127.0.0.1", 29599)
+    try:
+        run_dir, _process = start(GOOD, ranges=[{"name": "rendezvous", "first": 29599, "last": 29599, "samples": 4}])
+        assert "no free port among the first 64 of 29599-29599" in state(run_dir, "failed")["error"]
     finally:
         taken.close()

@@ -1,0 +1,115 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Findings about hosts that were lost, could not start, or are one and the same.  Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import ERROR, Finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.node import NAMED, listed
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run_data import Results, Run
+
+STATIC = "static"
+#: Step to the key that its answer has.
+ANSWER = {STATIC: "static", "launch": "state", "probe": "links", "go": "started", "collect": "state"}
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Hosts without an answer.  findings: one for each step.  gone: host to its finding; those take no further part."""
+
+    findings: list[Finding]
+    gone: dict[str, Finding]
+
+
+def lost(run: Run) -> Lost:
+    """Hosts without an answer to one of the steps, by the first step they missed.
+
+    A host that only gave no answer when it was looked at is not gone: what it measured counts.
+    """
+    missed: dict[str, list[str]] = {}
+    gone: dict[str, str] = {}
+    for host in run.selected:
+        looked = not (run.static or run.check_mode) or "static" in run.static.get(host, {})
+        step = _missed(run, host)
+        if step:
+            gone[host] = step if looked else STATIC
+        if step or not looked:
+            missed.setdefault(gone.get(host, STATIC), []).append(host)
+    by_step = {step: _no_answer(run, step, hosts) for step, hosts in missed.items()}
+    return Lost(list(by_step.values()), {host: by_step[step] for host, step in gone.items()})
+
+
+def _missed(run: Run, host: str) -> str:
+    """The first step of the measurement to which there is no answer, or nothing."""
+    if run.check_mode:
+        return ""
+    steps = ["launch"]
+    if run.launch.get(host, {}).get("state") == "waiting":
+        steps += ["probe", "go", "collect"] if host in run.plan["hosts"] else ["probe", "collect"]
+    return next((step for step in steps if ANSWER[step] not in getattr(run, step).get(host, {})), "")
+
+
+def _no_answer(run: Run, step: str, hosts: Sequence[str]) -> Finding:
+    texts = []
+    for host in hosts:
+        said = str(getattr(run, step).get(host, {}).get("msg", "")).strip().splitlines()
+        texts.append(f"{host}: {said[0][:300]}" if said else f"{host}: the controller lost it before this step")
+    return Finding(
+        "GC-HOST-001",
+        ERROR,
+        tuple(hosts),
+        f"{listed(hosts)} gave no answer to the step '{step}'",
+        f"see whether it is up and answers ssh: ansible {','.join(hosts[:NAMED])} -m ping",
+        tuple(texts),
+        reproduce=f"ansible {','.join(hosts[:NAMED])} -i <inventory> -m ping",
+    )
+
+
+def not_started(run: Run) -> list[Finding]:
+    """Hosts on which the worker refused to start, with its reason."""
+    return [
+        Finding(
+            "GC-HOST-002",
+            ERROR,
+            (host,),
+            f"the check could not start on {host}: {run.launch[host]['error']}",
+            "mend what the text names on this node",
+            reproduce=f"ansible-playbook baremetal.gpu_cluster.check -i <inventory> --limit {host}",
+        )
+        for host in run.selected
+        if run.launch.get(host, {}).get("state") == "failed"
+    ]
+
+
+def same_node(launch: Results) -> list[Finding]:
+    """Two members with one host name are most likely one machine that is counted twice."""
+    by_name: dict[str, list[str]] = {}
+    for host, result in launch.items():
+        if "hostname" in result:
+            by_name.setdefault(result["hostname"], []).append(host)
+    return [
+        Finding(
+            "GC-HOST-003",
+            ERROR,
+            tuple(hosts),
+            f"{' and '.join(hosts)} all call themselves {name}",
+            "give each node its own host name, or remove the second inventory name of the same machine",
+        )
+        for name, hosts in by_name.items()
+        if len(hosts) > 1
+    ]
+
+
+def nobody() -> Finding:
+    """Nothing was measured, and nothing says why."""
+    return Finding(
+        "GC-RUN-003",
+        ERROR,
+        (),
+        "no two nodes took part, so nothing was validated",
+        "check at least two members",
+    )

@@ -1,0 +1,233 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The published shape of ``report.json``, as JSON Schema (draft 2020-12).  Pure.
+
+``docs/report.schema.json`` is this, written out.  Within one ``schema_version`` keys are added and never removed or
+changed, so it allows keys that it does not name, and a reader must too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+VERSION = 2
+
+Schema = dict[str, Any]
+
+TYPES: dict[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "null": (type(None),),
+}
+
+
+def _record(properties: dict[str, Schema], optional: tuple[str, ...] = (), about: str = "") -> Schema:
+    """An object that has all these keys."""
+    required = [name for name in properties if name not in optional]
+    described = {"description": about} if about else {}
+    return {"type": "object", **described, "properties": properties, "required": required}
+
+
+def _list(items: Schema, about: str = "") -> Schema:
+    return {"type": "array", **({"description": about} if about else {}), "items": items}
+
+
+def _by_host(values: Schema, about: str) -> Schema:
+    return {"type": "object", "description": about, "additionalProperties": values}
+
+
+def _text(about: str, *choices: str) -> Schema:
+    return {"type": "string", "description": about, **({"enum": list(choices)} if choices else {})}
+
+
+def _number(about: str, kind: str = "number", least: float | None = 0) -> Schema:
+    return {"type": kind, "description": about, **({} if least is None else {"minimum": least})}
+
+
+NAMES = _list({"type": "string"})
+PORTS = _list(
+    {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "integer"}], "minItems": 2, "maxItems": 2},
+    "Intervals [first, last], both ends included.",
+)
+SUBJECT = _record(
+    {
+        "kind": _text("What the finding is about.", "node", "direction", "link", "group", "cluster"),
+        "nodes": {**NAMES, "description": "Of a link: source, then target."},
+        "direction": _text("Of the kind direction.", "", "inbound", "outbound"),
+        "ports": PORTS,
+        "label": _text("What the nodes of a group share, such as rack=r3; may be empty."),
+    }
+)
+FINDING = _record(
+    {
+        "id": {"type": "string", "pattern": "^GC-[A-Z]+-[0-9]{3}$", "description": "Stable; docs/findings has a page."},
+        "severity": _text("An error makes the verdict FAILED.", "error", "warning"),
+        "hosts": {**NAMES, "description": "The culprits; empty when no single node is one."},
+        "cause": _text("One sentence."),
+        "fix": _text("One sentence."),
+        "evidence": {**NAMES, "description": "What was seen."},
+        "subject": SUBJECT,
+        "confidence": {**_number("How sure the cause is, 0 to 1."), "maximum": 1},
+        "ruled_out": {**NAMES, "description": "What was looked at and is not the cause."},
+        "variables": _by_host({"type": "object"}, "The fix as variables, by the host or group of the inventory."),
+        "command": _text("The fix as a command, or empty."),
+        "reproduce": _text("The smallest command that shows the same again, or empty."),
+    }
+)
+STAGE = _record(
+    {
+        "name": _text("The stage.", "static", "mesh", "collective"),
+        "result": _text("What was not looked at is skipped, never passed.", "passed", "failed", "skipped"),
+        "why": _text("The reason when it did not pass; may be empty."),
+    }
+)
+SIZE = _record(
+    {
+        "size_bytes": _number("Buffer of one rank.", "integer", 1),
+        "seconds": _number("Median over iterations of the slowest rank."),
+        "algbw_gb_per_s": _number("size / time, in 10**9 bytes per second."),
+        "busbw_gb_per_s": _number("algbw * 2 (n - 1) / n, n the world size."),
+        "iterations": _number("Timed iterations.", "integer"),
+        "seconds_by_rank": _by_host(_number("Median of this rank."), "By rank, as a text."),
+        "low_seconds": _number("95 % confidence interval of seconds: its lower end."),
+        "high_seconds": _number("Its upper end."),
+    }
+)
+FIT = {
+    **_record(
+        {
+            "alpha_seconds": _number("Time of an empty message.", least=None),
+            "beta_bytes_per_second": _number("Bandwidth of a large message.", least=None),
+        }
+    ),
+    "type": ["object", "null"],
+    "description": "time = alpha + size / beta over all sizes; null where there are too few.",
+}
+EVENT = {
+    **_record(
+        {
+            "event": _text("What it reported: ready, store, joined, size, done, error, ..."),
+            "at": _number("Seconds since 1970, by the clock of the node; missing for output of other programs."),
+        },
+        optional=("at",),
+    ),
+    # The other keys depend on the event and are no part of the published shape.
+    "additionalProperties": {},
+}
+RANK = _record(
+    {
+        "rank": _number("Number of the rank.", "integer"),
+        "host": _text("Inventory name."),
+        "hostname": _text("What the node calls itself; empty when lost."),
+        "state": _text("State of its worker: finished, deadline, failed, lost, ..."),
+        "exit_code": {"type": ["integer", "null"], "description": "Negative: the signal that ended it."},
+        "events": _list(EVENT, "In their order."),
+        "stderr_tail": _text("The end of its standard error."),
+        "text": _text("Its raw error text, where it did not get to its end; may be empty."),
+        "says": _text("What that text means; empty when no table knows it."),
+        "explained_by": _text("The id of the finding that explains it, or empty."),
+    },
+    optional=("text", "says", "explained_by"),
+)
+UNEXPLAINED = _record(
+    {
+        "host": _text("Inventory name."),
+        "rank": {"type": ["integer", "null"], "description": "null when it is no rank's."},
+        "text": _text("The raw text."),
+    }
+)
+RESULT = _text("ok, timeout, unreachable, refused, stalled, foreign, or the name of an error of the kernel.")
+
+SCHEMA: Schema = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "$id": f"urn:baremetal:gpu_cluster:report:{VERSION}",
+    "title": "Report of baremetal.gpu_cluster.check",
+    **_record(
+        {
+            "schema_version": {"const": VERSION},
+            "verdict": _text("The answer.", "PASSED", "FAILED", "NOT VALIDATED"),
+            "headline": _text("The answer as one sentence, with its reason or its numbers."),
+            "run_id": _text("Name of the run."),
+            "started": _text("ISO 8601, UTC, such as 2026-01-02T03:04:05Z; empty when it was not given."),
+            "seconds": _number("How long the run took."),
+            "backend": _text("Of torch.distributed."),
+            "strict": {"type": "boolean", "description": "Whether a text that nothing explains fails the run."},
+            "members": {**NAMES, "description": "The whole cluster, in rank order."},
+            "selected": {**NAMES, "description": "The members that this run was meant for (--limit)."},
+            "participants": {**NAMES, "description": "The members that took part in the collective."},
+            "world_size": _number("Number of ranks.", "integer"),
+            "hostnames": _by_host({"type": "string"}, "What each node calls itself."),
+            "versions": _by_host({"type": "string"}, "The torch that the ranks of each node imported."),
+            "stages": _list(STAGE),
+            "findings": _list(FINDING),
+            "culprits": _by_host({"type": "string"}, "Host to the causes of its errors; these fail in the recap."),
+            "unexplained": _list(UNEXPLAINED, "Texts of the run that no finding explains."),
+            "sizes": _list(SIZE, "Only sizes that every rank finished."),
+            "fit": FIT,
+            "mesh": _by_host(_by_host(RESULT, "By target."), "By source: the worst result of each directed link."),
+            "latency_ms": _by_host(_by_host(_number("Median."), "By target."), "By source: milliseconds to connect."),
+            "bytes_per_second": _by_host(_by_host(_number("Rate."), "By target."), "By source: one connection."),
+            "retransmits": _by_host(_by_host(_number("Segments.", "integer"), "By target."), "By source: sent again."),
+            "ranks": _list(RANK),
+            "notes": {**NAMES, "description": "What a person must know to read the verdict."},
+            "stack": _by_host(_by_host({"type": "string"}, "By what is compared."), "The versions of each node."),
+            "gpu_verified": {**NAMES, "description": "The nodes whose GPUs took part in a run that passed."},
+            "labels": _by_host(_by_host({"type": "string"}, "By label."), "Labels of each node, such as its rack."),
+        }
+    ),
+}
+
+
+def text() -> str:
+    """The file docs/report.schema.json."""
+    return json.dumps(SCHEMA, indent=2) + "\n"
+
+
+def violations(value: object, wanted: Mapping[str, Any] = SCHEMA, where: str = "report") -> Iterator[str]:
+    """What does not fit, with its place.  Knows the keywords that ``SCHEMA`` uses, and formats not at all.
+
+    value: as ``json.loads`` returns it.
+    """
+    types = wanted.get("type", [])
+    types = [types] if isinstance(types, str) else types
+    allowed = tuple(one for name in types for one in TYPES[name])
+    # In Python a boolean is an integer, in JSON it is not.
+    if allowed and (not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed)):
+        yield f"{where} is {type(value).__name__}, expected {' or '.join(types)}"
+    elif "const" in wanted and value != wanted["const"]:
+        yield f"{where} is {value!r}, expected {wanted['const']!r}"
+    elif "enum" in wanted and value not in wanted["enum"]:
+        yield f"{where} is {value!r}, expected one of {wanted['enum']!r}"
+    elif isinstance(value, str) and "pattern" in wanted and not re.search(wanted["pattern"], value):
+        yield f"{where} is {value!r}, expected {wanted['pattern']}"
+    elif isinstance(value, (int, float)) and not wanted.get("minimum", value) <= value <= wanted.get("maximum", value):
+        yield f"{where} is {value!r}, out of range"
+    elif isinstance(value, dict):
+        yield from _inside(value, wanted, where)
+    elif isinstance(value, list):
+        yield from _items(value, wanted, where)
+
+
+def _inside(value: dict[str, Any], wanted: Mapping[str, Any], where: str) -> Iterator[str]:
+    yield from (f"{where} has no {name}" for name in wanted.get("required", []) if name not in value)
+    named = wanted.get("properties", {})
+    for name, one in value.items():
+        yield from violations(one, named.get(name, wanted.get("additionalProperties", {})), f"{where}.{name}")
+
+
+def _items(value: list[Any], wanted: Mapping[str, Any], where: str) -> Iterator[str]:
+    if not wanted.get("minItems", 0) <= len(value) <= wanted.get("maxItems", len(value)):
+        yield f"{where} has {len(value)} items"
+    each = wanted.get("prefixItems", [])
+    for number, one in enumerate(value):
+        yield from violations(
+            one, each[number] if number < len(each) else wanted.get("items", {}), f"{where}[{number}]"
+        )

@@ -1,0 +1,52 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a whole run gave, for the diagnosis.  Pure data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Results = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Run:
+    """The results of all steps, and what they were meant for.
+
+    members: the whole cluster, in rank order.  selected: the members this run was meant for (all but those excluded by
+    ``--limit``).  static, launch, probe, go, collect: host to the result of that module; a host without a result was
+    lost on the way.  plan: what ``plan.make_plan`` returned.  facts: host to what gpu_node_facts read, empty for a host
+    without.  pins: host to the variables of its inventory that are compared with the facts.  known_members and
+    port_plan: as the role common publishes them; without them the static stage is skipped.  labels: host to its labels.
+    user: who ran the ranks, empty for root.  started: ISO 8601, UTC.  seconds: until now.  strict: a text that nothing
+    explains fails the run.  check_mode: only the static stage ran.
+    """
+
+    run_id: str
+    backend: str
+    members: Sequence[str]
+    selected: Sequence[str]
+    launch: Results = field(default_factory=dict)
+    probe: Results = field(default_factory=dict)
+    go: Results = field(default_factory=dict)
+    collect: Results = field(default_factory=dict)
+    plan: Mapping[str, Any] = field(default_factory=lambda: {"hosts": [], "ranks": {}, "world_size": 0})
+    facts: Results = field(default_factory=dict)
+    pins: Results = field(default_factory=dict)
+    static: Results = field(default_factory=dict)
+    known_members: Sequence[Mapping[str, Any]] = ()
+    port_plan: Mapping[str, Any] = field(default_factory=dict)
+    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    user: str = ""
+    started: str = ""
+    seconds: float = 0.0
+    strict: bool = False
+    check_mode: bool = False
+
+    @property
+    def looked(self) -> dict[str, Mapping[str, Any]]:
+        """Host to what the static stage read there, without the hosts that gave no answer."""
+        return {host: result["static"] for host, result in self.static.items() if result.get("static")}

@@ -1,0 +1,114 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What Open MPI prints: releases 4.1.4 and 5.0.11 were seen, without GPU.  Pure."""
+
+from __future__ import annotations
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.texts import causes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.texts.text import (
+    NOBODY,
+    PEER,
+    READ,
+    SELF,
+    Text,
+)
+
+FOUR = ("4.1.4",)
+BOTH = ("4.1.4", "5.0.11")
+
+TEXTS = (
+    Text(
+        r"An invalid value was given for btl_tcp_if_include.*?Value: (?P<interface>\S+)",
+        causes.INTERFACE,
+        SELF,
+        "btl_tcp_if_include names an interface that is not there",
+        versions=BOTH,
+    ),
+    Text(
+        r"An invalid value was given for \w+_if_(?:in|ex)clude|Unknown interface name",
+        causes.INTERFACE,
+        SELF,
+        "a variable of Open MPI names an interface that is not there",
+        versions=BOTH,
+    ),
+    Text(
+        r"ssh: Could not resolve hostname (?P<host>[^\s:]+)",
+        causes.NAMES,
+        SELF,
+        "that name does not resolve on the node that started the job",
+        versions=BOTH,
+    ),
+    Text(
+        r"Host key verification failed|REMOTE HOST IDENTIFICATION HAS CHANGED",
+        causes.NAMES,
+        PEER,
+        "the host key of a node is not the one that is known of it: it was installed again, or it is another machine",
+        versions=BOTH,
+    ),
+    Text(
+        r"Permission denied \(publickey",
+        causes.NAMES,
+        PEER,
+        "a node does not let this user in",
+        versions=BOTH,
+    ),
+    Text(
+        r"orted: command not found|prted: command not found",
+        causes.NAMES,
+        PEER,
+        "Open MPI is not in the PATH of a shell that ssh starts there",
+        versions=BOTH,
+    ),
+    Text(
+        r"PRTE detected a mismatch in versions|version mismatch.*(?:orted|prted)",
+        causes.VERSIONS,
+        NOBODY,
+        "the nodes have different releases of Open MPI's launcher",
+        known=READ,
+    ),
+    Text(
+        r"modex_recv: failed with return value=-46|pml-add-procs-fail",
+        causes.VERSIONS,
+        NOBODY,
+        "the ranks are linked to different releases of Open MPI",
+        versions=BOTH,
+    ),
+    Text(
+        r"did not receive (?:the )?full (?:magic id string|connection information)",
+        causes.PORT,
+        NOBODY,
+        "something that is not this job, or another release of Open MPI, answers on a port of the BTL",
+        known=READ,
+    ),
+    Text(
+        r"A process or daemon was unable to complete a TCP connection.*?Local host: (?P<local>\S+) "
+        r"Remote host: (?P<host>\S+)",
+        causes.BLOCKED,
+        PEER,
+        "a connection between these two nodes was dropped or rejected",
+        versions=FOUR,
+    ),
+    Text(
+        r"At least one pair of MPI processes are unable to reach each other",
+        causes.BLOCKED,
+        NOBODY,
+        "two ranks have no network in common, by their settings or because it is blocked",
+        versions=BOTH,
+    ),
+    Text(
+        r"(?:PRTE|ORTE) has lost communication with a remote daemon.*?Remote daemon: \S+ on node (?P<host>\S+)",
+        causes.STOPPED,
+        PEER,
+        "that node ended, or the connection to it did",
+        known=READ,
+    ),
+    Text(
+        r"(?:PRTE|ORTE) has lost communication with a remote daemon"
+        r"|ORTE was unable to reliably start one or more daemons",
+        causes.STOPPED,
+        PEER,
+        "the daemon of a node could not be started, or the connection to it was lost",
+        versions=FOUR,
+    ),
+)

@@ -1,0 +1,257 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every finding has a page, every page has a finding, and what a page tells people to write or to run exists."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import findings_index
+import project
+import pytest
+import yaml
+from findings_index import Page
+
+PATHS = sorted(findings_index.FOLDER.glob("GC-*.md"))
+NAMES = [path.stem for path in PATHS]
+each_page = pytest.mark.parametrize("path", PATHS, ids=NAMES)
+#: Fallbacks of ansible itself that a fix may name.
+OF_ANSIBLE = {"ansible_host", "ansible_port", "ansible_user"}
+
+
+@cache
+def plugin_files() -> tuple[Path, ...]:
+    """The Python files of the collection's plugins."""
+    files = [file for file in project.source_files() if file.parts[0] == "plugins" and file.suffix == ".py"]
+    return tuple(project.ROOT / file for file in files)
+
+
+def raised_in(source: str) -> set[str]:
+    """The ids that stand as whole strings in Python code, which is how a finding gets its id."""
+    constants = [node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)]
+    return {value for value in constants if isinstance(value, str) and re.fullmatch(findings_index.ID, value)}
+
+
+def functions_of(path: Path) -> set[str]:
+    """The functions of a test file, of its classes too."""
+    if not path.is_file():
+        return set()
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+
+def unknown_tests(page: Page, root: Path = project.ROOT) -> list[str]:
+    """The tests of a page that are not there."""
+    return [f"{file}::{name}" for file, name in page.tests if name not in functions_of(root / file)]
+
+
+@cache
+def variables() -> frozenset[str]:
+    """Every variable that an inventory may set: the defaults of the roles, and those of the whole cluster."""
+    found = set(OF_ANSIBLE)
+    for defaults in project.ROOT.glob("roles/*/defaults/main.yml"):
+        found |= set(yaml.safe_load(defaults.read_text(encoding="utf-8")) or {})
+    for folder, pattern in (("roles", "*.yml"), ("playbooks", "*.yml"), ("plugins", "*.py")):
+        for file in (project.ROOT / folder).rglob(pattern):
+            found |= set(re.findall(r"\bgpu_cluster_[a-z_]+\b", file.read_text(encoding="utf-8")))
+    return frozenset(found)
+
+
+def unknown_variables(block: str, known: Iterable[str]) -> list[str]:
+    """The keys of a block of YAML that are no variables: its own, or those below the name of a host or group."""
+    content = yaml.safe_load(block)
+    if not isinstance(content, Mapping):
+        return [f"not a mapping: {block.strip()}"]
+    wrong = []
+    for key, value in content.items():
+        if key not in known:
+            below = list(value) if isinstance(value, Mapping) and value else [key]
+            wrong += [str(name) for name in below if name not in known]
+    return wrong
+
+
+@cache
+def tags() -> frozenset[str]:
+    """Every tag that a playbook gives to something."""
+    found: set[str] = set()
+
+    def collect(node: Any) -> None:
+        if isinstance(node, Mapping):
+            given = node.get("tags", [])
+            found.update([given] if isinstance(given, str) else given)
+            for value in node.values():
+                collect(value)
+        elif isinstance(node, list):
+            for value in node:
+                collect(value)
+
+    for playbook in project.playbooks():
+        collect(yaml.safe_load(playbook.read_text(encoding="utf-8")))
+    return frozenset(found)
+
+
+def wrong_commands(block: str, known_tags: Iterable[str], playbooks: Iterable[str]) -> list[str]:
+    """Commands of ansible-playbook that name a playbook or a tag that does not exist."""
+    wrong = []
+    for line in block.replace("\\\n", " ").splitlines():
+        words = shlex.split(line, comments=True)
+        if words[:1] != ["ansible-playbook"]:
+            continue
+        wrong += [line] if len(words) < 2 or words[1] not in playbooks else []
+        given = [words[number + 1] for number, word in enumerate(words[:-1]) if word == "--tags"]
+        wrong += [f"{line}: {tag}" for tag in ",".join(given).split(",") if tag and tag not in known_tags]
+    return wrong
+
+
+def playbooks() -> set[str]:
+    """How playbooks of the collection are called."""
+    return {"site.yml"} | {f"{project.COLLECTION}.{playbook.stem}" for playbook in project.playbooks()}
+
+
+def test_every_finding_has_a_page_and_every_page_a_finding() -> None:
+    raised = set().union(*(raised_in(path.read_text(encoding="utf-8")) for path in plugin_files()))
+    assert sorted(raised - set(NAMES)) == [], "ids without a page"
+    assert sorted(set(NAMES) - raised) == [], "pages without an id"
+
+
+def test_no_text_of_a_plugin_names_a_finding_that_does_not_exist() -> None:
+    named = {
+        (str(path.relative_to(project.ROOT)), one)
+        for path in plugin_files()
+        for one in re.findall(findings_index.ID, path.read_text(encoding="utf-8"))
+    }
+    assert sorted(entry for entry in named if entry[1] not in NAMES) == []
+
+
+def test_the_index_is_current() -> None:
+    """`tools/findings_index.py` writes it."""
+    index = (findings_index.FOLDER / "index.md").read_text(encoding="utf-8")
+    assert findings_index.with_table(index, findings_index.pages()) == index
+
+
+@each_page
+def test_the_tests_of_a_page_exist(path: Path) -> None:
+    assert unknown_tests(findings_index.read(path)) == []
+
+
+@each_page
+def test_the_fix_of_a_page_can_be_written_and_run(path: Path) -> None:
+    """Its variables are variables, its commands name playbooks and tags that exist."""
+    page = findings_index.read(path)
+    blocks = page.blocks("Fix", "yaml")
+    assert [wrong for block in blocks for wrong in unknown_variables(block, variables())] == []
+    commands = page.blocks("Fix", "sh") + page.blocks("Fix", "console")
+    assert [wrong for block in commands for wrong in wrong_commands(block, tags(), playbooks())] == []
+
+
+@pytest.mark.parametrize("path", [*PATHS, findings_index.FOLDER / "index.md"], ids=lambda path: path.stem)
+def test_the_links_of_a_page_lead_somewhere(path: Path) -> None:
+    found = re.findall(r"\]\(([^)]+)\)", path.read_text(encoding="utf-8"))
+    targets = [target.split("#")[0] for target in found if "://" not in target]
+    assert [target for target in targets if target and not (findings_index.FOLDER / target).exists()] == []
+
+
+GOOD = """# GC-NET-001: inbound connections of a node fail
+
+| severity | subject | stage |
+| --- | --- | --- |
+| error | node | mesh |
+
+## Symptom
+
+It fails.
+
+## Cause
+
+A rule.
+
+## What the check looks at
+
+```text
+## this is no heading
+```
+
+## Fix
+
+```sh
+ansible-playbook site.yml
+```
+
+## How it is tested
+
+- `tests/unit/test_x.py::test_y`
+"""
+
+
+def written(folder: Path, text: str, name: str = "GC-NET-001.md") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_page_is_read(tmp_path: Path) -> None:
+    page = findings_index.read(written(tmp_path, GOOD))
+    assert (page.severity, page.subject, page.stage, page.tests) == (
+        "error",
+        "node",
+        "mesh",
+        [("tests/unit/test_x.py", "test_y")],
+    )
+    assert unknown_tests(page, tmp_path) == ["tests/unit/test_x.py::test_y"]
+    (tmp_path / "tests" / "unit").mkdir(parents=True)
+    written(tmp_path / "tests" / "unit", "def test_y() -> None: ...\n", "test_x.py")
+    assert unknown_tests(page, tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("# GC-NET-001: ", "# GC-NET-002: ", "first line"),
+        ("| severity | subject | stage |", "| severity | subject |", "no table"),
+        ("| error | node | mesh |", "| error | node | connect |", "not understood"),
+        ("| error | node | mesh |", "| fatal | node | mesh |", "not understood"),
+        ("## Cause\n\nA rule.\n\n", "", "expected the sections"),
+        ("\nA rule.\n", "", "empty"),
+        ("```sh", "```yaml", "no command"),
+        ("`tests/unit/test_x.py::test_y`", "by hand", "no test"),
+    ],
+)
+def test_a_page_of_another_form_is_refused(tmp_path: Path, old: str, new: str, problem: str) -> None:
+    with pytest.raises(findings_index.PageError, match=problem):
+        findings_index.read(written(tmp_path, GOOD.replace(old, new)))
+
+
+def test_the_table_is_made_of_the_pages(tmp_path: Path) -> None:
+    written(tmp_path, GOOD)
+    index = f"text\n{findings_index.BEGIN}\nold\n{findings_index.END}\nmore\n"
+    made = findings_index.with_table(index, findings_index.pages(tmp_path))
+    assert "| [GC-NET-001](GC-NET-001.md) | error | node | mesh | inbound connections of a node fail |" in made
+    assert made.startswith("text\n") and made.endswith("\nmore\n") and "old" not in made
+    with pytest.raises(findings_index.PageError):
+        findings_index.with_table("no markers", [])
+
+
+def test_ids_are_read_out_of_code_and_not_out_of_texts() -> None:
+    source = '"""About GC-NET-001."""\nID = "GC-NET-002"\nTEXT = "see GC-NET-003"\n'
+    assert raised_in(source) == {"GC-NET-002"}
+
+
+def test_what_a_fix_may_say() -> None:
+    known = ["nccl_version"]
+    assert unknown_variables("nccl_version: 2.28.9", known) == []
+    assert unknown_variables("n3:\n  nccl_version: 2.28.9\n", known) == []
+    assert unknown_variables("nccl_versoin: 2.28.9", known) == ["nccl_versoin"]
+    assert unknown_variables("n3:\n  nccl_versoin: 2.28.9\n", known) == ["nccl_versoin"]
+    assert unknown_variables("- nccl_version", known) != []
+    assert wrong_commands("ansible-playbook site.yml --tags nccl --limit n3\n", ["nccl"], ["site.yml"]) == []
+    assert wrong_commands("ansible-playbook site.yml \\\n  --tags ncl\n", ["nccl"], ["site.yml"]) != []
+    assert wrong_commands("ansible-playbook sites.yml\n", ["nccl"], ["site.yml"]) != []
+    assert {"nccl_version", "gpu_cluster_ports", "gpu_cluster_fabric_interface"} <= variables()
+    assert {"nccl", "cluster_firewall", "check"} <= tags()

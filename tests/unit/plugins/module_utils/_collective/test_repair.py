@@ -1,0 +1,21 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Commands that people paste."""
+
+from __future__ import annotations
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import repair
+
+
+def test_the_commands() -> None:
+    assert repair.site("ssh_mesh", ["n1", "n2"]) == (
+        "ansible-playbook site.yml -i <inventory> --tags ssh_mesh --limit n1,n2"
+    )
+    assert repair.check() == "ansible-playbook baremetal.gpu_cluster.check -i <inventory>"
+
+
+def test_a_long_list_of_hosts_is_left_out() -> None:
+    hosts = [f"n{number}" for number in range(1, repair.LISTED + 2)]
+    assert "--limit" not in repair.check(hosts)
+    assert repair.check(hosts[:-1]).endswith(f"--limit {','.join(hosts[:-1])}")

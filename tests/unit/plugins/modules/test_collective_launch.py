@@ -1,0 +1,27 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The ranges of the port plan that the worker gets."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.baremetal.gpu_cluster.plugins.modules import collective_launch
+
+MPI = {"name": "mpi", "first": 61000, "last": 64999}
+
+
+def test_the_plan_begins_with_the_rendezvous() -> None:
+    given = {"rendezvous_first": 29500, "rendezvous_last": 29599, "ranges": [dict(MPI, other=1)]}
+    assert collective_launch.port_plan(given, [32768, 60999]) == [
+        {"name": "rendezvous", "first": 29500, "last": 29599},
+        {"name": "ephemeral", "first": 32768, "last": 60999},
+        MPI,
+    ]
+
+
+@pytest.mark.parametrize("span", [(0, 10), (20, 10), (10, 65536)])
+def test_a_range_that_is_none_is_named(span: tuple[int, int]) -> None:
+    (text,) = collective_launch.wrong_ranges([MPI, {"name": "extra", "first": span[0], "last": span[1]}])
+    assert text.startswith(f"range extra is {span[0]} to {span[1]}, expected")

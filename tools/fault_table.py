@@ -1,0 +1,88 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Write what the fault tests measured into the table of docs/faults.md: `make faults`, then this."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import project
+
+RESULTS = project.ROOT / "tests" / "output" / "faults.json"
+PAGE = project.ROOT / "docs" / "faults.md"
+START = "<!-- faults: start, written by tools/fault_table.py -->"
+END = "<!-- faults: end -->"
+TEXT_LENGTH = 160
+#: Name of a result to what the table calls it, in its order.
+TITLES = {
+    "none": "no fault",
+    "drop": "a node drops all inbound data connections",
+    "reject": "a node rejects them, as firewalld does",
+    "reset": "a node resets them",
+    "highest": "the node with the highest address drops them",
+    "outbound": "a node drops what it opens itself",
+    "half-drop": "a node drops half of the ephemeral range",
+    "half-reject": "a node rejects half of the ephemeral range",
+    "everywhere": "all nodes open the rendezvous ports only",
+    "link": "one node drops the connections of one other",
+    "between": "a switch drops half of the ephemeral range of a node",
+    "mtu": "packets of more than 1400 bytes to a node vanish",
+    "loopback": "a node has 127.0.1.1 for its own name",
+    "foreign": "another service answers on half of the ephemeral range of a node",
+    "duplicate": "another machine has the address of a node",
+    "interface": "the inventory names an interface that a node does not have",
+    "slow": "the cable of a node is slow",
+    "five": "five of these at once, on eight nodes",
+    "rank-killed": "a rank is killed",
+    "rank-frozen": "a rank is stopped",
+    "worker-killed": "the worker of a node is killed",
+    "node-paused-waiting": "a node hangs before the collective",
+    "node-paused-running": "a node hangs in the collective",
+    "disk-full": "/run of a node is full",
+    "controller-killed-waiting": "the controller is killed before the collective",
+    "controller-killed-running": "the controller is killed in the collective",
+    "64-nodes": "no fault, 64 nodes, 5 forks",
+}
+
+
+def cell(result: Mapping[str, Any]) -> str:
+    """One result: its text, short, and its time."""
+    if not result:
+        return ""
+    text = str(result["text"]).replace("|", "\\|")
+    short = text if len(text) <= TEXT_LENGTH else f"{text[: TEXT_LENGTH - 3]}..."
+    return f"{short} ({result['seconds']:g} s)"
+
+
+def table(results: Mapping[str, Mapping[str, Any]]) -> str:
+    """The table, one row for each fault that was measured."""
+    lines = ["| fault | torch alone | the check |", "| --- | --- | --- |"]
+    for name, title in TITLES.items():
+        if name in results:
+            lines.append(f"| {title} | {cell(results[name].get('torch', {}))} | {cell(results[name].get('we', {}))} |")
+    return "\n".join(lines)
+
+
+def with_table(page: str, text: str) -> str:
+    """The page with this table between its markers."""
+    before, start, rest = page.partition(START)
+    _old, end, after = rest.partition(END)
+    if not start or not end:
+        sys.exit(f"{PAGE.name} has no lines {START!r} and {END!r}")
+    return f"{before}{START}\n{text}\n{END}{after}"
+
+
+def main(results: Path = RESULTS, page: Path = PAGE) -> None:
+    """Write the page."""
+    if not results.exists():
+        sys.exit(f"There is nothing to write: {results} is made by `make faults`.")
+    page.write_text(with_table(page.read_text(), table(json.loads(results.read_text()))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,344 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Sample reports of the check: for the tests of the reports, and for the pages of the documentation.
+
+Run as a program it writes what the documentation shows of them: `python3 tools/report_samples.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import project
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(project.ROOT / ".ansible" / "collections"))
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import bandwidth
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import (
+    ERROR,
+    LINK,
+    WARNING,
+    Finding,
+    Subject,
+)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import files, prometheus, schema
+
+SCHEMA_FILE = "docs/report.schema.json"
+EXAMPLE_FILE = "docs/examples/report.json"
+GUIDE = "docs/reading-a-report.md"
+BEGIN, END = "<!-- begin metrics -->\n", "<!-- end metrics -->\n"
+
+Report = dict[str, Any]
+CHECK = "ansible-playbook baremetal.gpu_cluster.check -i prod"
+RATE = 1.15e9
+LATENCY_MS = 0.18
+READY = 1795291266.0
+ALPHA, BETA = 3.1e-4, 0.62e9
+
+
+def hosts(count: int) -> list[str]:
+    """gpu01 to gpu<count>."""
+    return [f"gpu{number:02}" for number in range(1, count + 1)]
+
+
+def healthy(count: int = 8, seed: int = 1) -> Report:
+    """A run in which nothing was wrong."""
+    dice = random.Random(seed)
+    names = hosts(count)
+
+    def links(value: Callable[[], float]) -> dict[str, dict[str, float]]:
+        return {one: {two: value() for two in names if two != one} for one in names}
+
+    sizes = [_size(size, count, dice) for size in (4, 4096, 1048576, 16777216, 67108864)]
+    last = sizes[-1]
+    return {
+        "schema_version": schema.VERSION,
+        "verdict": "PASSED",
+        "headline": (
+            f"PASSED: world {count}, {count} nodes, all_reduce over gloo exact in every iteration: "
+            f"64 MiB {last['seconds'] * 1e3:.3g} ms busbw {last['busbw_gb_per_s']:.3g} GB/s"
+        ),
+        "run_id": "20261121t200102z-k3x9ab",
+        "started": "2026-11-21T20:01:02Z",
+        "seconds": 14.2,
+        "backend": "gloo",
+        "strict": False,
+        "members": names,
+        "selected": list(names),
+        "participants": list(names),
+        "world_size": count,
+        "hostnames": {name: name for name in names},
+        "versions": dict.fromkeys(names, "2.13.0+cu130"),
+        "stages": [{"name": name, "result": "passed", "why": ""} for name in ("static", "mesh", "collective")],
+        "findings": [],
+        "culprits": {},
+        "unexplained": [],
+        "sizes": sizes,
+        "fit": {"alpha_seconds": ALPHA, "beta_bytes_per_second": BETA},
+        "mesh": {one: {two: "ok" for two in names if two != one} for one in names},
+        "latency_ms": links(lambda: round(LATENCY_MS * dice.uniform(0.85, 1.4), 3)),
+        "bytes_per_second": links(lambda: round(RATE * dice.uniform(0.92, 1.04))),
+        "retransmits": links(lambda: 0),
+        "ranks": [_rank(number, name) for number, name in enumerate(names)],
+        "notes": [f"GPU stages not checked on {', '.join(names)} (the backend gloo leaves the GPUs alone)"],
+        "stack": {name: _stack() for name in names},
+        "gpu_verified": [],
+        "labels": {name: {"rack": f"r{1 + number // 4}"} for number, name in enumerate(names)},
+    }
+
+
+def _size(size: int, world: int, dice: random.Random) -> dict[str, Any]:
+    seconds = round((ALPHA + size / BETA) * dice.uniform(0.97, 1.03), 6)
+    algbw = bandwidth.algbw_gb_per_s(size, seconds)
+    return {
+        "size_bytes": size,
+        "seconds": seconds,
+        "algbw_gb_per_s": round(algbw, 3),
+        "busbw_gb_per_s": round(algbw * bandwidth.busbw_factor(world), 3),
+        "iterations": 20,
+        "low_seconds": round(seconds * 0.99, 6),
+        "high_seconds": round(seconds * 1.01, 6),
+        "seconds_by_rank": {str(rank): round(seconds * dice.uniform(0.9, 1.0), 6) for rank in range(world)},
+    }
+
+
+def _rank(number: int, host: str) -> dict[str, Any]:
+    return {
+        "rank": number,
+        "host": host,
+        "hostname": host,
+        "state": "finished",
+        "exit_code": 0,
+        "events": [
+            {"event": "ready", "at": READY},
+            {"event": "store", "at": READY + 0.1},
+            {"event": "joined", "at": READY + 0.4},
+            {"event": "size", "at": READY + 0.9, "size_bytes": 1048576},
+            {"event": "size", "at": READY + 3.4, "size_bytes": 67108864},
+            {"event": "done", "at": READY + 3.5},
+        ],
+        "stderr_tail": "",
+    }
+
+
+def _stack() -> dict[str, str]:
+    return {
+        "torch": "2.13.0+cu130",
+        "the loaded NVIDIA driver": "580.95.05",
+        "the NCCL that torch loads": "2.30.7",
+        "the running kernel": "6.12.0-170.el10.x86_64",
+        "the MTU of the data network": "9000",
+    }
+
+
+def judged(report: Report, findings: list[Finding], headline: str) -> Report:
+    """The report with these findings, and the verdict that follows from them."""
+    report["findings"] = json.loads(json.dumps([finding.as_dict() for finding in findings]))
+    errors = [finding for finding in findings if finding.severity == ERROR]
+    for finding in errors:
+        for host in finding.hosts:
+            report["culprits"][host] = f"{finding.id} {finding.cause}"
+    if errors:
+        report.update(verdict="FAILED", headline=f"FAILED: {headline}")
+    return report
+
+
+def blocked(report: Report, host: str, result: str = "unreachable") -> Report:
+    """One node that nobody reaches: the collective goes on without it."""
+    for source, row in report["mesh"].items():
+        if source != host:
+            row[host] = result
+            for key in ("latency_ms", "bytes_per_second", "retransmits"):
+                del report[key][source][host]
+    report["participants"].remove(host)
+    report["world_size"] -= 1
+    report["ranks"] = [_rank(number, name) for number, name in enumerate(report["participants"])]
+    for size in report["sizes"]:
+        size["seconds_by_rank"].pop(str(report["world_size"]))
+    report["stages"][1].update(result="failed", why=f"{host} is not reached")
+    return report
+
+
+def inbound(host: str, peers: int) -> Finding:
+    """What a blocked node is accused of."""
+    cause = f"{host} rejects inbound connections on the data network, ports 40000-50000"
+    return Finding(
+        "GC-NET-001",
+        ERROR,
+        (host,),
+        cause,
+        "put these ports into the port plan, and bring the firewall of this node to it",
+        (
+            f"{peers} of {peers} peers",
+            "ports 40000-50000 rejected, 55 probes",
+            "no rule of a peer blocks outbound connections",
+        ),
+        Subject("direction", (host,), "inbound", ((40000, 50000),)),
+        0.97,
+        ("routing: ports 1024-39999 and 50001-65535 are open", "MTU: 64 B to 1 MiB pass on the open ports"),
+        {"gpu_cluster": {"gpu_cluster_ports": {"ephemeral": "32768-60999"}}},
+        f"ansible-playbook site.yml -i prod --tags cluster_firewall --limit {host}",
+        f"{CHECK} --limit gpu01,{host}",
+    )
+
+
+def faulty() -> Report:
+    """Eight nodes with three faults: one node, one link, one slow link; the node's collective was left out."""
+    report = blocked(healthy(), "gpu03")
+    report["mesh"]["gpu02"]["gpu06"] = "stalled"
+    for key in ("latency_ms", "bytes_per_second", "retransmits"):
+        del report[key]["gpu02"]["gpu06"]
+    report["bytes_per_second"]["gpu05"]["gpu07"] = 0.21e9
+    report["retransmits"]["gpu05"]["gpu07"] = 143
+    report["latency_ms"]["gpu05"]["gpu07"] = 0.71
+    report["stack"]["gpu08"]["the running kernel"] = "6.12.0-158.el10.x86_64"
+    report["stages"][1]["why"] = "gpu03 is not reached, and gpu02 -> gpu06 loses large packets"
+    report["unexplained"] = [{"host": "gpu04", "rank": 2, "text": "UserWarning: something that no table knows"}]
+    findings = [
+        inbound("gpu03", 7),
+        Finding(
+            "GC-NET-005",
+            ERROR,
+            ("gpu02", "gpu06"),
+            "from gpu02 to gpu06 packets above 1300 bytes get lost: something between them has a smaller MTU",
+            "set the same MTU on both nodes and on what lies between them",
+            ("1300 B passed, 1500 B stalled, with DF set",),
+            Subject(LINK, ("gpu02", "gpu06")),
+            0.9,
+            ("the packet filter: all ports connect", "the other direction: 1 MiB passes"),
+            {"gpu06": {"static_network_interfaces": [{"name": "fab0", "mtu": 9000}]}},
+            "ansible-playbook site.yml -i prod --tags static_network --limit gpu02,gpu06",
+            f"{CHECK} --limit gpu02,gpu06",
+        ),
+        Finding(
+            "GC-NET-007",
+            WARNING,
+            (),
+            "the link gpu05 -> gpu07 is 5.3 times slower than the median of the cluster and sent 143 segments again",
+            "look at the cable, transceiver and switch port of both nodes",
+            ("0.21 GB/s, the median is 1.13 GB/s",),
+            Subject(LINK, ("gpu05", "gpu07")),
+            0.8,
+            reproduce=f"{CHECK} --limit gpu05,gpu07",
+        ),
+        Finding(
+            "GC-VER-010",
+            WARNING,
+            ("gpu08",),
+            "the running kernel differs: gpu08 has 6.12.0-158.el10.x86_64, 7 of 8 have 6.12.0-170.el10.x86_64",
+            "install the same kernel and reboot",
+        ),
+    ]
+    return judged(report, findings, f"{findings[0].cause}. Fix: {findings[0].fix} (and 1 more)")
+
+
+def limited() -> Report:
+    """A healthy run under --limit: two of eight members."""
+    report = healthy(2)
+    report["members"] = hosts(8)
+    rest = report["headline"].removeprefix("PASSED: ")
+    report.update(verdict="NOT VALIDATED", headline=f"NOT VALIDATED, 2 of 8 members: {rest}")
+    return report
+
+
+def lost() -> Report:
+    """Two nodes of which one gave no answer: no mesh, no collective."""
+    report = healthy(2)
+    for key in ("mesh", "latency_ms", "bytes_per_second", "retransmits", "versions", "stack", "hostnames"):
+        report[key] = {}
+    for key in ("sizes", "ranks", "participants", "notes"):
+        report[key] = []
+    report.update(fit=None, world_size=0)
+    why = "fewer than two nodes are left"
+    report["stages"] = [
+        {"name": "static", "result": "failed", "why": "gpu02 gave no answer"},
+        {"name": "mesh", "result": "skipped", "why": why},
+        {"name": "collective", "result": "skipped", "why": why},
+    ]
+    cause = "gpu02 gave no answer to the step 'launch'"
+    return judged(report, [Finding("GC-HOST-001", ERROR, ("gpu02",), cause, "see whether gpu02 is up")], cause)
+
+
+def large(count: int = 64) -> Report:
+    """Many nodes, of which one is blocked."""
+    host = hosts(count)[12]
+    finding = inbound(host, count - 1)
+    return judged(blocked(healthy(count), host), [finding], finding.cause)
+
+
+def all_samples() -> dict[str, Report]:
+    """Every sample by its name."""
+    return {
+        "healthy": healthy(),
+        "faulty": faulty(),
+        "limited": limited(),
+        "lost": lost(),
+        "large": large(),
+    }
+
+
+EVIL = "\"'><script>alert(1)</script>&amp;\\{{ x }}]]>\x1b[31m\u202e\n"
+#: What is no name of a host and no free text: the results of links, an event that is looked for, a time, an id.
+FIXED = re.compile(r"(ok|stalled|unreachable|done|\d{4}-\d\d-\d\dT.*|GC-[A-Z]+-\d+)?\Z")
+
+
+def hostile(value: Any) -> Any:
+    """The same report with every host name and free text made as dangerous as it can be."""
+    if isinstance(value, dict):
+        return {
+            name if name in SCHEMA_WORDS or name.isdigit() else EVIL + name: hostile(one) for name, one in value.items()
+        }
+    if isinstance(value, list):
+        return [hostile(one) for one in value]
+    if isinstance(value, str) and value not in SCHEMA_WORDS and not FIXED.match(value):
+        return EVIL + value
+    return value
+
+
+def _words(part: Any) -> Iterator[str]:
+    """The keys and the choices that a schema names."""
+    if isinstance(part, dict):
+        yield from part.get("properties", {})
+        yield from part.get("enum", [])
+        for one in part.values():
+            yield from _words(one)
+
+
+SCHEMA_WORDS = set(_words(schema.SCHEMA))
+
+
+def closed(part: Any) -> Any:
+    """The schema, or a part of it, that allows no key that it does not name."""
+    if isinstance(part, dict):
+        shut = {"additionalProperties": False} if "properties" in part else {}
+        return shut | {name: closed(one) for name, one in part.items()}
+    return [closed(one) for one in part] if isinstance(part, list) else part
+
+
+def written() -> Iterator[tuple[Path, str]]:
+    """The files that come from here, with what belongs into them."""
+    yield project.ROOT / SCHEMA_FILE, schema.text()
+    yield project.ROOT / EXAMPLE_FILE, files.contents(faulty())[files.JSON]
+    guide = project.ROOT / GUIDE
+    before, rest = guide.read_text().split(BEGIN)
+    after = rest.split(END)[1]
+    rows = "".join(f"| `{prometheus.PREFIX}{name}` | {text} |\n" for name, text in prometheus.METRICS.items())
+    yield guide, f"{before}{BEGIN}| metric | meaning |\n| --- | --- |\n{rows}{END}{after}"
+
+
+def main() -> None:
+    """Write them."""
+    for path, text in written():
+        path.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
