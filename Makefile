@@ -4,7 +4,7 @@ NODES ?= 3
 TOOLS := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-wheels setup-torch test lint unit parity docs-check sanity oldest molecule molecule-vm format readmes demo bench lab lab-down lab-ssh vm vm-down build clean
+.PHONY: help setup setup-wheels setup-torch test lint unit parity docs-check sanity oldest molecule molecule-vm faults format readmes demo bench lab lab-down lab-ssh vm vm-down build clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -29,20 +29,23 @@ sanity: setup ## Part of test: ansible-test sanity
 oldest: setup ## Part of test: unit tests and syntax with the oldest supported ansible-core
 molecule: setup-wheels ## Part of test: the molecule scenarios on nodes of a lab
 molecule-vm: setup ## Part of test: the molecule scenario on a virtual machine
-lint unit parity docs-check sanity oldest molecule molecule-vm:
+faults: setup-torch setup-wheels ## The check against faults that are made for real (not part of test: it takes long)
+lint unit parity docs-check sanity oldest molecule molecule-vm faults:
 	@$(TOOLS) tools/run_tests.py $@
 
 format: setup ## Format all Python files
 	@.venv/bin/ruff check --fix --quiet; .venv/bin/ruff format
 
-readmes: setup ## Write the variable tables of the role READMEs
+readmes: setup ## Write the variable tables of the role READMEs and the table of findings
 	@$(TOOLS) tools/role_readmes.py
+	@$(TOOLS) tools/findings_index.py
 
 demo: ## From a fresh machine to an all_reduce verdict (ARGS= goes to ansible-playbook)
 	@$(PYTHON) tools/demo.py $(ARGS)
 
 bench: setup ## Time a second run of site.yml on the running lab
 	@$(TOOLS) tools/bench.py
+	@$(TOOLS) tools/bench_check.py --plot docs/images/check-cost.svg
 
 lab: setup-wheels ## Start a lab of NODES nodes
 	@$(TOOLS) tools/lab/lab.py up --nodes $(NODES)

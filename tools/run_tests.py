@@ -39,6 +39,8 @@ OLDEST_PYTHON = "3.10"
 VM = "vm"
 #: The scenario that has nodes of its own and runs beside the other scenarios of the lab.
 OWN_NODES = "jobs"
+#: The scenario that takes too long for every run.
+FAULTS = "faults"
 
 
 class Part(NamedTuple):
@@ -114,12 +116,17 @@ def oldest() -> Tally:
 def molecule() -> Tally:
     """Every scenario on a lab of nodes."""
     names = {path.parent.name for path in (project.ROOT / "molecule").glob("*/molecule.yml")}
-    return scenarios(sorted(names - {VM, OWN_NODES}), beside=OWN_NODES)
+    return scenarios(sorted(names - {VM, OWN_NODES, FAULTS}), beside=OWN_NODES)
 
 
 def molecule_vm() -> Tally:
     """The scenario on a machine with a kernel of its own."""
     return scenarios([VM])
+
+
+def faults() -> Tally:
+    """The check against faults, on nodes of a lab and in network namespaces."""
+    return scenarios([FAULTS]) + checks.pytest("tests/faults")
 
 
 def scenarios(names: Sequence[str], beside: str = "") -> Tally:
@@ -200,6 +207,8 @@ PARTS = (
     Part("molecule", "the scenarios, on nodes of a lab", molecule),
     Part("molecule-vm", "the scenario on a virtual machine", molecule_vm),
 )
+#: Not among those that run when none is named: it takes too long.
+ON_DEMAND = (Part(FAULTS, "the check against faults that are made for real", faults),)
 #: This one runs beside the others up to the one that has to wait for its end, because both take the labs down.
 BESIDE, UP_TO = "molecule-vm", "molecule"
 #: How a single scenario is called among the parts.
@@ -268,12 +277,13 @@ def summary(outcomes: Sequence[Outcome], seconds: float) -> str:
 
 def named(names: Sequence[str]) -> list[Part]:
     """The parts of these names, in their order here. A single scenario is one when ``scenarios`` asks for it."""
-    known = {part.name: part for part in PARTS}
+    known = {part.name: part for part in PARTS + ON_DEMAND}
     for name in names:
         if name.startswith(SCENARIO):
             known[name] = scenario_part(name.removeprefix(SCENARIO))
     if unknown := [name for name in names if name not in known]:
-        sys.exit(f"there is no part {', '.join(unknown)}; there are {', '.join(part.name for part in PARTS)}")
+        every = ", ".join(part.name for part in PARTS + ON_DEMAND)
+        sys.exit(f"there is no part {', '.join(unknown)}; there are {every}")
     return [part for name, part in known.items() if name in names]
 
 

@@ -1,0 +1,131 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What becomes of a check when ssh is lost, a worker dies, or another check is there: on nodes with systemd and ssh."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from lab_cluster import PROJECT, Cluster, environment
+
+LONG = ["-e", '{"cluster_check_iterations": 10000}']
+SHORT_DEADLINE = ["-e", "cluster_check_deadline_seconds=10"]
+NO_SSH = "table inet lost { chain input { type filter hook input priority -10; tcp dport 22 counter drop; }; }"
+STATES = 'grep -l \'"state": "%s"\' /run/gpu-cluster-check/*/out/state.json 2>/dev/null; true'
+
+
+def wait_for(condition: Callable[[], bool], seconds: float, what: str) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"waited {seconds} s in vain for {what}"
+        time.sleep(0.2)
+
+
+def run_in_state(cluster: Cluster, name: str, state: str) -> str:
+    """The run whose worker on this node is in this state."""
+    found: list[str] = []
+
+    def look() -> bool:
+        found[:] = cluster.shell(name, STATES % state).split()
+        return bool(found)
+
+    wait_for(look, 60, f"the state {state} on {name}")
+    return found[-1].split("/")[3]
+
+
+@contextlib.contextmanager
+def under_way(cluster: Cluster, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A check that has been started; the output is read when it is waited for."""
+    (cluster.reports / "report.json").unlink(missing_ok=True)
+    process = subprocess.Popen(
+        cluster.command("baremetal.gpu_cluster.check", *arguments),
+        cwd=PROJECT,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+@pytest.mark.parametrize("state", ["", "waiting", "running"])
+def test_a_node_that_ssh_loses_is_named_and_the_others_are_shown(cluster: Cluster, state: str) -> None:
+    """Before the first step, while the workers wait, and while the ranks run."""
+    names = list(cluster.hosts)
+    lost = names[1]
+    try:
+        if not state:
+            cluster.lab("exec", lost, "nft", NO_SSH)
+        # Before the collective the others go on without it, and must come to their end.
+        with under_way(cluster, *(LONG if state == "running" else []), *SHORT_DEADLINE) as process:
+            if state:
+                run_in_state(cluster, lost, state)
+                cluster.lab("exec", lost, "nft", NO_SSH)
+            started = time.monotonic()
+            text = process.communicate(timeout=120)[0]
+            seconds = time.monotonic() - started
+        dropped = cluster.shell(lost, "nft list table inet lost")
+        report = json.loads((cluster.reports / "report.json").read_text())
+    finally:
+        cluster.shell(lost, "nft delete table inet lost 2>/dev/null; true")
+        wait_for(lambda: cluster.running() == [], 90, "the end of all workers")
+    assert process.returncode != 0 and seconds < 60, text
+    assert "packets 0 " not in dropped
+    assert list(report["culprits"]) == [lost], text
+    assert f"{lost} gave no answer to the step" in report["headline"]
+    assert "failed=1" not in text, "a node that is not at fault was failed"
+    ended = cluster.check()
+    assert ended.code == 0, ended.text
+    assert cluster.left_over() == []
+
+
+def test_a_worker_that_is_killed_is_named_with_what_systemd_says(cluster: Cluster) -> None:
+    name = list(cluster.hosts)[2]
+    with under_way(cluster, *LONG) as process:
+        run_id = run_in_state(cluster, name, "running")
+        time.sleep(1)
+        cluster.shell(name, f"systemctl kill --kill-whom=main --signal=KILL gpu-cluster-check-{run_id}.service")
+        text = process.communicate(timeout=90)[0]
+    report = json.loads((cluster.reports / "report.json").read_text())
+    assert list(report["culprits"]) == [name], text
+    (found,) = [one for one in report["findings"] if one["id"] == "GC-HOST-005"]
+    assert found["hosts"] == [name] and "status=9/KILL" in " ".join(found["evidence"]), found
+    assert cluster.left_over() == []
+
+
+def test_two_checks_at_once_are_kept_apart_and_the_later_one_says_so(cluster: Cluster) -> None:
+    names = list(cluster.hosts)
+    with under_way(cluster, *LONG, *SHORT_DEADLINE) as process:
+        run_id = run_in_state(cluster, names[0], "running")
+        ended = cluster.check()
+        assert ended.code == 0 and ended.report["verdict"] == "PASSED", ended.text
+        (found,) = [one for one in ended.report["findings"] if one["id"] == "GC-HOST-004"]
+        assert run_id in found["cause"] and set(found["subject"]["nodes"]) == set(names)
+        process.communicate(timeout=90)
+    assert cluster.left_over() == []
+
+
+def test_what_an_earlier_run_left_is_ended_and_named(cluster: Cluster) -> None:
+    name, *_others = cluster.hosts
+    with under_way(cluster, *LONG, *SHORT_DEADLINE):
+        run_id = run_in_state(cluster, name, "running")
+    # The controller is gone, and on one node so are the files.
+    cluster.shell(name, f"rm -r /run/gpu-cluster-check/{run_id}")
+    ended = cluster.check()
+    assert f"processes that the earlier run {run_id} had left on {name} were ended" in ended.text
+    wait_for(lambda: cluster.running() == [], 90, "the end of the other workers")
+    assert cluster.check().code == 0 and cluster.left_over() == []

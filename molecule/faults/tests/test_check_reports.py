@@ -1,0 +1,105 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The files of real runs: all of them there, of the published shape, and of one mind; and the exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+import report_samples
+from lab_cluster import Cluster, Ended
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import prometheus, schema
+
+
+class Run(NamedTuple):
+    """A finished check and the files that it wrote."""
+
+    ended: Ended
+    files: dict[str, str]
+
+    @property
+    def report(self) -> Any:
+        return json.loads(self.files["report.json"])
+
+    def metric(self, name: str) -> str:
+        (line,) = [
+            one for one in self.files["report.prom"].splitlines() if one.startswith(f"{prometheus.PREFIX}{name} ")
+        ]
+        return line.split()[-1]
+
+    def tests(self) -> dict[str, str]:
+        """Test of the JUnit file to failure, skipped or passed."""
+        return {
+            case.get("name", ""): next((one.tag for one in case if one.tag in ("failure", "skipped")), "passed")
+            for case in ElementTree.fromstring(self.files["junit.xml"]).iter("testcase")
+        }
+
+
+def run(cluster: Cluster, folder: Path, *arguments: str) -> Run:
+    ended = cluster.check("-e", f"cluster_check_report_dir={folder}", *arguments)
+    return Run(ended, {path.name: path.read_text() for path in folder.iterdir()})
+
+
+@pytest.fixture(scope="module", name="runs")
+def two_runs(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
+    """A healthy run of the whole cluster, then one under --limit into the same folder."""
+    folder = tmp_path_factory.mktemp("reports")
+    return run(cluster, folder), run(cluster, folder, "--limit", ",".join(list(cluster.hosts)[:2]))
+
+
+def test_exit_codes_are_those_of_the_guide(runs: tuple[Run, Run]) -> None:
+    healthy, limited = runs
+    assert healthy.ended.code == 0, healthy.ended.text
+    assert limited.ended.code == 2, limited.ended.text
+
+
+def test_all_files_of_a_run_tell_the_same(runs: tuple[Run, Run], cluster: Cluster) -> None:
+    healthy, limited = runs
+    assert set(healthy.files) == {"report.json", "report.txt", "report.html", "junit.xml", "report.prom"}
+    assert healthy.report["verdict"] == "PASSED" and limited.report["verdict"] == "NOT VALIDATED"
+    for one in runs:
+        assert one.files["report.txt"].startswith(one.report["headline"] + "\n")
+        assert f'<p class="word">{one.report["verdict"]}</p>' in one.files["report.html"]
+        assert one.report["headline"] in one.ended.text
+    assert healthy.metric("passed") == "1" and limited.metric("passed") == "0"
+    assert set(healthy.tests().values()) == {"passed", "skipped"}
+    last = list(cluster.hosts)[-1]
+    assert limited.tests()["verdict"] == "failure" and limited.tests()[last] == "skipped"
+
+
+def test_real_reports_have_the_published_shape_and_no_other_key(runs: tuple[Run, Run]) -> None:
+    for one in runs:
+        jsonschema.validate(one.report, report_samples.closed(schema.SCHEMA))
+        assert list(schema.violations(one.report)) == []
+
+
+def test_a_real_run_fills_what_the_page_shows(runs: tuple[Run, Run], cluster: Cluster) -> None:
+    """Or the maps of the page are empty and nobody notices."""
+    report = runs[0].report
+    hosts = set(cluster.hosts)
+    for key in ("mesh", "latency_ms", "bytes_per_second", "retransmits"):
+        links = {(source, target) for source, row in report[key].items() for target in row}
+        assert links == {(one, two) for one in hosts for two in hosts if one != two}, key
+    assert [(stage["name"], stage["result"]) for stage in report["stages"]] == [
+        ("static", "passed"),
+        ("mesh", "passed"),
+        ("collective", "passed"),
+    ]
+    assert set(report["stack"]) == hosts and len(report["sizes"]) >= 3 and report["fit"]
+    for title in ("Connections", "Connect time in ms", "Rate of one connection in GB/s", "Median time of each rank"):
+        assert f"<h3>{title}" in runs[0].files["report.html"]
+
+
+def test_the_page_says_what_changed_since_the_run_before(runs: tuple[Run, Run]) -> None:
+    healthy, limited = runs
+    assert "Since run" not in healthy.files["report.html"]
+    page = limited.files["report.html"]
+    assert f"Since run {healthy.report['run_id']}" in page
+    assert "verdict: PASSED before, NOT VALIDATED now" in page

@@ -1,0 +1,78 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Faults of the network: the first verdict names exactly the culprits, with the right cause, and nobody else."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+import results
+from checking import check, left_over
+from injection import MESH, Fault, judge
+from net_cluster import NetCluster
+
+
+@pytest.mark.parametrize("fault", MESH, ids=[fault.name for fault in MESH])
+def test_the_first_verdict_names_the_culprit(clean: NetCluster, rng: random.Random, fault: Fault) -> None:
+    injected = fault.make(clean, clean.names, rng)
+    print(injected.what)
+    try:
+        ended = check(clean, *injected.arguments)
+        assert ended.code != 0, ended.text
+        judge(ended.report, [injected])
+        results.record(fault.name, "we", ended.seconds, ended.report["headline"])
+    finally:
+        injected.undo()
+
+
+def test_five_faults_at_once_are_five_findings(eight: NetCluster, rng: random.Random) -> None:
+    """Each on a node of its own, the link between two more; one node has nothing."""
+    names = list(eight.names)
+    rng.shuffle(names)
+    kinds = {fault.name: fault for fault in MESH}
+    chosen = [
+        kinds["drop"].make(eight, names[:1], rng),
+        kinds["half-reject"].make(eight, names[1:2], rng),
+        kinds["mtu"].make(eight, names[2:3], rng),
+        kinds["loopback"].make(eight, names[3:4], rng),
+        kinds["link"].make(eight, names[4:6], rng),
+    ]
+    print("; ".join(one.what for one in chosen))
+    try:
+        ended = check(eight)
+        assert ended.code != 0, ended.text
+        judge(ended.report, chosen)
+        results.record("five", "we", ended.seconds, ended.report["headline"])
+    finally:
+        for one in chosen:
+            one.undo()
+    assert left_over(eight) == []
+
+
+def test_a_slow_cable_is_a_warning_that_names_its_node(clean: NetCluster, rng: random.Random) -> None:
+    """A hundredth of the speed of the others, towards one node; the sums are right, so the verdict is green."""
+    name = rng.choice(clean.names)
+    port = clean.node(name).port
+    print(f"the cable to {name} takes 20 Mbit/s")
+    clean.run("hub", "tc", *f"qdisc add dev {port} root tbf rate 20mbit burst 32kb latency 400ms".split())
+    try:
+        ended = check(clean, "-e", '{"cluster_check_sizes_bytes": [4096]}')
+        assert ended.code == 0 and ended.report["verdict"] == "PASSED", ended.text
+        (found,) = [one for one in ended.report["findings"] if one["id"] == "GC-NET-007"]
+        assert found["severity"] == "warning" and found["subject"]["nodes"] == [name], found
+        sent = json.loads(clean.run("hub", "tc", "-s", "-j", "qdisc", "show", "dev", port))
+        assert sent[0]["kind"] == "tbf" and sent[0]["bytes"] > 1 << 20
+        results.record("slow", "we", ended.seconds, found["cause"])
+    finally:
+        clean.run("hub", "tc", "qdisc", "del", "dev", port, "root")
+
+
+def test_a_cluster_without_a_fault_passes(clean: NetCluster) -> None:
+    """The other tests of this file would be worth nothing if this one were red."""
+    ended = check(clean)
+    assert ended.code == 0 and ended.report["verdict"] == "PASSED", ended.text
+    assert [one for one in ended.report["findings"] if one["severity"] == "error"] == []
+    results.record("none", "we", ended.seconds, ended.report["headline"])

@@ -1,0 +1,163 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Faults of the run itself: processes that die or hang, a controller that is killed, a disk that is full.
+
+Each ends with a verdict in time, shows what the others did, and leaves nothing on any node. The nodes have no systemd.
+What ssh does when a node is lost is shown in molecule/cluster/tests/test_check.py: there is no ssh between namespaces.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+import results
+from checking import Checking, check, left_over, running, states, wait_for, wait_for_state
+from net_cluster import NetCluster
+
+#: The ranks are at work until they are ended.
+LONG = ["-e", '{"cluster_check_iterations": 10000}']
+SHORT_DEADLINE = ["-e", "cluster_check_deadline_seconds=10"]
+RANK = "_collective.rank"
+WORKER = "_collective.worker"
+#: README of cluster_check: deadline + 55 s with one round of forks, then the guardian 10 s later, and its 5 s to kill.
+WORKER_IS_GONE_AFTER = 10 + 55 + 10 + 5
+
+
+def errors(report: dict) -> list[tuple[str, list[str]]]:
+    return [(one["id"], one["hosts"]) for one in report["findings"] if one["severity"] == "error"]
+
+
+def ranks_joined(net: NetCluster, name: str) -> bool:
+    """Whether the rank of a node is in the middle of the collective."""
+    for found in states(net, name).values():
+        events = [event["event"] for rank in found.get("ranks", []) for event in rank["events"]]
+        if found["state"] == "running" and "joined" in events:
+            return True
+    return False
+
+
+@pytest.mark.parametrize(("number", "fault"), [(signal.SIGKILL, "rank-killed"), (signal.SIGSTOP, "rank-frozen")])
+def test_a_rank_that_dies_or_hangs_is_named(
+    clean: NetCluster, rng: random.Random, number: signal.Signals, fault: str
+) -> None:
+    name = rng.choice(clean.names)
+    print(f"{number.name} to the rank of {name}")
+    checking = Checking(clean, *LONG)
+    wait_for(lambda: ranks_joined(clean, name), 60, f"the rank of {name}")
+    (pid,) = clean.processes(name, RANK)
+    os.kill(pid, number)
+    struck = time.monotonic()
+    ended = checking.ended()
+    assert ended.code != 0 and time.monotonic() - struck < 60, ended.text
+    assert list(ended.report["culprits"]) == [name], ended.text
+    others = [rank for rank in ended.report["ranks"] if rank["host"] != name]
+    assert len(others) == 3 and all(any(event["event"] == "joined" for event in rank["events"]) for rank in others)
+    results.record(fault, "we", time.monotonic() - struck, ended.report["headline"])
+
+
+def test_a_worker_that_is_killed_is_named(clean: NetCluster, rng: random.Random) -> None:
+    name = rng.choice(clean.names)
+    print(f"SIGKILL to the worker of {name}")
+    checking = Checking(clean, *LONG)
+    wait_for(lambda: ranks_joined(clean, name), 60, f"the rank of {name}")
+    (pid,) = [one for one in clean.processes(name, WORKER) if one not in clean.processes(name, "guardian")]
+    os.kill(pid, signal.SIGKILL)
+    struck = time.monotonic()
+    ended = checking.ended()
+    assert ended.code != 0 and time.monotonic() - struck < 60, ended.text
+    assert ("GC-HOST-005", [name]) in errors(ended.report) and list(ended.report["culprits"]) == [name], ended.text
+    assert "the worker ended with -9" in str(ended.report["findings"])
+    results.record("worker-killed", "we", time.monotonic() - struck, ended.report["headline"])
+
+
+@pytest.mark.parametrize("state", ["waiting", "running"])
+def test_a_node_that_hangs_is_named_and_the_others_are_shown(clean: NetCluster, rng: random.Random, state: str) -> None:
+    name = rng.choice(clean.names)
+    print(f"{name} stops when its worker is {state}")
+    # Before the collective the others go on without it, and must come to their end.
+    checking = Checking(clean, *(LONG if state == "running" else []), *SHORT_DEADLINE)
+    wait_for_state(clean, name, state)
+    clean.pause(name)
+    try:
+        ended = checking.ended()
+        assert ended.code != 0 and list(ended.report["culprits"]) == [name], ended.text
+        assert f"{name} gave no answer to the step" in ended.report["headline"]
+        assert "failed=1" not in [line for line in ended.text.splitlines() if line.startswith(name)]
+        results.record(f"node-paused-{state}", "we", ended.seconds, ended.report["headline"])
+    finally:
+        clean.unpause(name)
+    wait_for(lambda: running(clean) == [], WORKER_IS_GONE_AFTER, f"the end of the worker on {name}")
+    assert check(clean).code == 0
+
+
+@pytest.mark.parametrize("state", ["waiting", "running"])
+def test_a_killed_controller_leaves_nothing_for_long(clean: NetCluster, state: str) -> None:
+    checking = Checking(clean, *LONG, *SHORT_DEADLINE)
+    wait_for_state(clean, "n1", state)
+    os.killpg(checking.process.pid, signal.SIGKILL)
+    checking.process.wait()
+    killed = time.monotonic()
+    assert running(clean) != []
+    wait_for(lambda: running(clean) == [], WORKER_IS_GONE_AFTER, "the end of all workers")
+    results.record(f"controller-killed-{state}", "we", time.monotonic() - killed, "nothing runs on any node any more")
+    # The files go with the next check, which passes.
+    ended = check(clean)
+    assert ended.code == 0 and ended.report["verdict"] == "PASSED", ended.text
+
+
+def test_a_full_disk_is_named_before_anything_runs(clean: NetCluster, rng: random.Random) -> None:
+    name = rng.choice(clean.names)
+    print(f"/run of {name} is full")
+    clean.run(name, "sh", "-c", "cat /dev/zero > /run/fills-it 2>/dev/null; test -s /run/fills-it")
+    try:
+        ended = check(clean)
+        assert ended.code != 0 and list(ended.report["culprits"]) == [name], ended.text
+        assert "no space is left" in ended.report["culprits"][name]
+        results.record("disk-full", "we", ended.seconds, ended.report["headline"])
+    finally:
+        clean.run(name, "rm", "/run/fills-it")
+
+
+def test_two_checks_at_once_are_kept_apart_and_say_so(clean: NetCluster) -> None:
+    first = Checking(clean, *LONG, *SHORT_DEADLINE)
+    wait_for_state(clean, "n4", "running")
+    second = check(clean)
+    assert second.code == 0 and second.report["verdict"] == "PASSED", second.text
+    (found,) = [one for one in second.report["findings"] if one["id"] == "GC-HOST-004"]
+    assert found["severity"] == "warning" and set(found["subject"]["nodes"]) == set(clean.names)
+    run_id = first.ended().report["run_id"]
+    assert run_id in found["cause"] and run_id != second.report["run_id"]
+
+
+def test_what_an_earlier_run_left_is_ended_and_named(clean: NetCluster, rng: random.Random) -> None:
+    """The files of a run are gone, and its worker is not: nothing would ever end it but its own limit."""
+    name = rng.choice(clean.names)
+    checking = Checking(clean, *LONG)
+    run_id = wait_for_state(clean, name, "running")
+    os.killpg(checking.process.pid, signal.SIGKILL)
+    checking.process.wait()
+    Path("/proc", str(clean.pids[name]), "root", "run", "gpu-cluster-check", run_id, "job.json").unlink()
+    ended = check(clean)
+    assert f"processes that the earlier run {run_id} had left on {name} were ended" in ended.text
+    for other in clean.names:
+        for pid in clean.processes(other, "_collective."):
+            os.kill(pid, signal.SIGKILL)
+    assert check(clean).code == 0 and left_over(clean) == []
+
+
+def test_another_order_of_the_hosts_is_refused_with_a_sentence(clean: NetCluster) -> None:
+    """`strategy: free` lets a host go ahead while others have not started: there is no cluster to check then."""
+    ended = check(clean, ANSIBLE_STRATEGY="free")
+    assert ended.code != 0 and "strategy" in ended.text and "linear" in ended.text, ended.text
+
+
+@pytest.mark.parametrize("forks", [1, 3])
+def test_fewer_forks_than_nodes_give_the_same_verdict(clean: NetCluster, forks: int) -> None:
+    ended = check(clean, "--forks", str(forks))
+    assert ended.code == 0 and ended.report["world_size"] == 4, ended.text
