@@ -33,7 +33,8 @@ def lost(run: Run) -> Lost:
     missed: dict[str, list[str]] = {}
     gone: dict[str, str] = {}
     for host in run.selected:
-        looked = not (run.static or run.check_mode) or "static" in run.static.get(host, {})
+        look = run.static.get(host, {})
+        looked = not (run.static or run.check_mode) or "static" in look or bool(look.get("skipped"))
         step = _missed(run, host)
         if step:
             gone[host] = step if looked else STATIC

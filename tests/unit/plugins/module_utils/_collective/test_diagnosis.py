@@ -406,3 +406,12 @@ def test_a_card_that_can_be_used_explains_no_worker_that_did_not_start(severity:
     card = Finding("GC-NODE-004", severity, ("n1",), "another prefix", "mend it")
     start = Finding("GC-HOST-002", "error", ("n1",), "no torch", "mend it")
     assert [one.id for one in diagnosis.once([start, card])] == [*left, "GC-NODE-004"]
+
+
+def test_nodes_that_nobody_was_to_look_at_are_not_missed() -> None:
+    """The role without the members as role common knows them skips the look."""
+    run = Run()
+    run.static = {host: {"changed": False, "skipped": True} for host in HOSTS}
+    found = run.diagnose()
+    assert found.verdict == "PASSED" and found.findings == []
+    assert (found.stages[0].name, found.stages[0].result) == ("static", "skipped")
