@@ -154,11 +154,6 @@ def _clear_earlier_runs(keeper: service.Service) -> Earlier:
     return earlier
 
 
-def remove_finished_runs(run: Run) -> list[str]:
-    """The same; names the runs that are still at work."""
-    return clear_earlier_runs(run).active
-
-
 def start(run: Run, run_id: str, job: dict[str, Any], python: str, user: str, wait_seconds: float) -> dict[str, Any]:
     """Start the worker and wait until its listeners are open.
 

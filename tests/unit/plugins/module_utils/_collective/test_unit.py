@@ -139,9 +139,9 @@ def test_wait_returns_at_once_when_the_ranks_have_ended_and_what_there_is_at_the
 
 def test_only_directories_of_ended_runs_are_removed(base: Path) -> None:
     unit.start(Systemd({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
-    assert unit.remove_finished_runs(Systemd()) == ["run-1"]
+    assert unit.clear_earlier_runs(Systemd()).active == ["run-1"]
     assert (base / "run-1").exists()
-    assert unit.remove_finished_runs(Systemd(code=3)) == []
+    assert unit.clear_earlier_runs(Systemd(code=3)).active == []
     assert not (base / "run-1").exists()
 
 
