@@ -18,7 +18,10 @@ import os
 import re
 import shutil
 import socket
+import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.program import (
@@ -172,6 +175,16 @@ def echo(interface: str, target: str, size: int) -> str:
     return " ".join(said.split()) if heard else ""
 
 
+def taken_addresses(events: str, interface: str) -> set[str]:
+    """Addresses with their prefix that ``ip monitor address`` showed as refused by duplicate address detection."""
+    return set(re.findall(rf"^\d+: {re.escape(interface)}\s+inet6 (\S+) .*\bdadfailed\b", events, re.MULTILINE))
+
+
+def has_it(address: str) -> str:
+    """What a message says about one of ``taken_addresses``."""
+    return f"another machine has {address} (the kernel's duplicate address detection refused it)"
+
+
 def mtu_hole(interface: str, target: str, mtu: int) -> bool:
     """Whether small packets are answered by ``target`` and packets of the full MTU silently vanish."""
     return bool(echo(interface, target, 100)) and not echo(interface, target, mtu)
@@ -185,8 +198,6 @@ class Worker(Program):
     def __init__(self, folder: str) -> None:
         super().__init__(folder)
         self.checkpoint = ""
-        #: IPv6 addresses that were seen while the kernel asked whether another machine has them.
-        self.tentative: set[str] = set()
 
     def say(self, state: str, **more: Any) -> None:
         super().say(state, checkpoint=self.checkpoint, **more)
@@ -234,11 +245,12 @@ class Worker(Program):
             # It prints its refusal and still ends with 0.
             if "Could not load" in said:
                 raise ChangeError(f"NetworkManager refused a profile: {' '.join(said.split())}")
-        for entry in self.job["activate"]:
-            self.activate(entry)
-        for key, value in (self.job["sysctl"] or {"values": {}})["values"].items():
-            write_value(key, value)
-        self.settle()
+        with self.watched_addresses():
+            for entry in self.job["activate"]:
+                self.activate(entry)
+            for key, value in (self.job["sysctl"] or {"values": {}})["values"].items():
+                write_value(key, value)
+            self.settle()
         for entry in self.job["conflicts"]:
             if entry not in probed:
                 self.refuse_conflict(entry)
@@ -263,6 +275,28 @@ class Worker(Program):
                 f"{entry['interface']}: another machine, with the hardware address {other}, has {entry['address']}"
             )
 
+    @property
+    def address_events(self) -> str:
+        """The file with what ``ip monitor`` says about addresses while the change is made."""
+        return os.path.join(self.folder, "addresses")
+
+    @contextmanager
+    def watched_addresses(self) -> Iterator[None]:
+        """Note what happens to addresses: NetworkManager takes one that another machine has away at once, and tries
+        it again and again, so that a look from time to time misses the failure."""
+        with open(self.address_events, "wb") as stream:
+            argv = ["ip", "monitor", "address"]
+            watcher = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.DEVNULL)
+        try:
+            yield
+        finally:
+            watcher.kill()
+            watcher.wait()
+
+    def taken(self, interface: str) -> set[str]:
+        """The IPv6 addresses, with their prefix, that the kernel's duplicate address detection refused so far."""
+        return taken_addresses(read_text(self.address_events) or "", interface)
+
     def activate(self, entry: dict[str, str]) -> None:
         seconds = int(self.remaining(ACTIVATION_SECONDS))
         argv = (
@@ -279,7 +313,9 @@ class Worker(Program):
         try:
             command(*argv, seconds=seconds + 5)
         except ChangeError as error:
-            raise ChangeError(f"{entry['interface']}: the profile could not be activated: {error}") from None
+            cause = "; ".join(has_it(address) for address in sorted(self.taken(entry["interface"])))
+            reason = f"{cause} (NetworkManager: {error})" if cause else str(error)
+            raise ChangeError(f"{entry['interface']}: the profile could not be activated: {reason}") from None
 
     def settle(self) -> None:
         """Wait until every interface has what the job expects; name what is missing."""
@@ -304,12 +340,13 @@ class Worker(Program):
             held = {f"{one['local']}/{one['prefixlen']}": one for one in link.get("addr_info", []) if "local" in one}
             for address in entry["addresses"]:
                 one = held.get(address)
-                if one and one.get("tentative"):
-                    # NetworkManager tries an address that another machine has again and again.
-                    self.tentative.add(address)
-                if address in self.tentative and (one is None or one.get("tentative")):
-                    found.append(f"{name}: another machine has {address} (it does not pass the kernel's detection)")
-                elif one is None:
+                if one and not one.get("tentative"):
+                    continue
+                if address in self.taken(name):
+                    found.append(f"{name}: {has_it(address)}")
+                elif one:
+                    found.append(f"{name}: the kernel still asks whether another machine has {address}")
+                else:
                     found.append(f"{name} does not have {address}")
             if entry["mtu"] and link["mtu"] != entry["mtu"]:
                 found.append(f"{name} has an MTU of {link['mtu']} instead of {entry['mtu']}")

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -98,3 +100,44 @@ def test_a_node_without_ping_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(worker.ChangeError, match="'ping' could not be started"):
         worker.mtu_hole("eth0", "192.0.2.1", 9000)
+
+
+#: What ``ip monitor address`` printed on a node whose IPv6 address another machine had; NetworkManager tried it twice.
+EVENTS = """\
+3: fab0    inet6 fd00:20::7/64 scope global tentative noprefixroute
+       valid_lft forever preferred_lft forever
+3: fab0    inet6 fd00:20::8/64 scope global tentative noprefixroute
+       valid_lft forever preferred_lft forever
+3: fab0    inet6 fd00:20::7/64 scope global dadfailed tentative noprefixroute
+       valid_lft forever preferred_lft forever
+Deleted 3: fab0    inet6 fd00:20::7/64 scope global dadfailed tentative noprefixroute
+       valid_lft forever preferred_lft forever
+3: fab0    inet6 fd00:20::7/64 scope global tentative noprefixroute
+       valid_lft forever preferred_lft forever
+"""
+
+
+def test_an_address_that_the_kernel_refused_is_told_from_one_that_is_still_checked() -> None:
+    assert worker.taken_addresses(EVENTS, "fab0") == {"fd00:20::7/64"}
+    assert worker.taken_addresses(EVENTS, "fab") == set()
+    assert worker.taken_addresses(EVENTS.replace("dadfailed ", ""), "fab0") == set()
+
+
+def test_an_activation_that_fails_because_of_a_taken_address_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusal = "Error: Connection activation failed: IP configuration could not be reserved"
+    (tmp_path / "job.json").write_text(json.dumps({"run_id": "1", "client": "", "confirm_seconds": 30}))
+    program = worker.Worker(str(tmp_path))
+
+    def refuse(*argv: str, **options: Any) -> str:
+        raise worker.ChangeError(refusal)
+
+    monkeypatch.setattr(worker, "command", refuse)
+    entry = {"uuid": "0", "interface": "fab0"}
+    with pytest.raises(worker.ChangeError, match="^fab0: the profile could not be activated: Error: Conn"):
+        program.activate(entry)
+    (tmp_path / "addresses").write_text(EVENTS)
+    with pytest.raises(worker.ChangeError) as caught:
+        program.activate(entry)
+    assert "another machine has fd00:20::7/64" in str(caught.value) and refusal in str(caught.value)
