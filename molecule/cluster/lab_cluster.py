@@ -10,6 +10,8 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -93,6 +95,16 @@ class Cluster:
     def shell(self, name: str, command: str) -> str:
         """What a shell command prints on a node, also when its network is broken."""
         return self.lab("exec", name, "sh", "-c", command)
+
+    def on_each(self, nodes: Iterable[str], command: str) -> dict[str, str]:
+        """What a shell command prints on several nodes, all at once."""
+        names = list(nodes)
+        with ThreadPoolExecutor(len(names)) as pool:
+            return dict(zip(names, pool.map(lambda name: self.shell(name, command), names), strict=True))
+
+    def everywhere(self, command: str) -> dict[str, str]:
+        """The same on all nodes."""
+        return self.on_each(self.hosts, command)
 
     def lab_argv(self, *arguments: str) -> list[str]:
         """A command of the program that makes the nodes."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,8 @@ from lab_cluster import PROJECT, Cluster, Ended, environment
 
 CONFIRM_SECONDS = 15
 #: What the port plan opens to members, and both sides of each of its borders.
+#: Where changes of a node's firewall tell where they stand.
+STATES = "/var/lib/gpu-cluster/firewall-change/*/state.json"
 PLAN = ["22", "29400-29599", "32768-64999"]
 BORDERS = "1,21-23,29399-29400,29599-29600,32767-32768,60999-61000,64999-65000,65535"
 BORDERS_OPEN = ["22", "29400", "29599", "32768", "60999-61000", "64999"]
@@ -49,13 +50,6 @@ LETHAL = (
 
 def snapshot(cluster: Cluster, node: str) -> str:
     return cluster.shell(node, f"({SNAPSHOT}) 2>&1; true")
-
-
-def on_each(cluster: Cluster, nodes: Iterable[str], command: str) -> dict[str, str]:
-    """The same shell command on several nodes at once."""
-    names = list(nodes)
-    with ThreadPoolExecutor(len(names)) as pool:
-        return dict(zip(names, pool.map(lambda name: cluster.shell(name, command), names), strict=True))
 
 
 def argv(
@@ -98,7 +92,7 @@ def result_of(ended: Ended, node: str) -> dict[str, Any]:
 
 def state(cluster: Cluster, node: str) -> str:
     """Where the latest change of a node's firewall stands; empty when there is none."""
-    text = cluster.shell(node, "cat /var/lib/gpu-cluster/firewall-change/*/state.json 2>/dev/null; true")
+    text = cluster.shell(node, f"cat {STATES} 2>/dev/null; true")
     return str(json.loads(text)["state"]) if text.strip() else ""
 
 

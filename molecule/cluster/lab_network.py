@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import time
@@ -19,6 +20,8 @@ from typing import Any
 from lab_cluster import PROJECT, Cluster, Ended, environment
 
 CONFIRM_SECONDS = 15
+#: Where changes of a node's network tell where they stand.
+STATES = "/run/gpu-cluster-network/*/state.json"
 BUSCTL = "busctl call org.freedesktop.NetworkManager /org/freedesktop/NetworkManager org.freedesktop.NetworkManager"
 CONTROLLER = "198.18.10.1"
 #: An address of the controller that the nodes reach through a gateway only.
@@ -145,6 +148,22 @@ def kill(process: subprocess.Popen[str]) -> None:
     process.communicate()
 
 
+def kill_during(process: subprocess.Popen[str], cluster: Cluster, files: str, *nodes: str) -> None:
+    """Kill a controller when its change has begun on each of these nodes and nobody can confirm it there any more.
+
+    ``files`` are the states of changes, a pattern. Each node looks for itself and stops its sshd when it sees the
+    change, because a confirmation needs a fresh connection: a slow machine that tests cannot come too late.
+    """
+    seen = f'until grep -Eqs \'"state": *"(armed|applying|applied)"\' {files}; do sleep 0.02; done'
+    sshd = "$(systemctl show --property=MainPID --value ssh)"
+    try:
+        said = cluster.on_each(nodes, f"timeout 60 sh -c {shlex.quote(seen)} && kill -STOP {sshd} || echo in vain")
+    finally:
+        kill(process)
+        cluster.on_each(nodes, f"kill -CONT {sshd}")
+    assert not any(said.values()), f"no change began on {said}"
+
+
 def wait_for(condition: Callable[[], bool], seconds: float, what: str) -> None:
     end = time.monotonic() + seconds
     while not condition():
@@ -154,5 +173,5 @@ def wait_for(condition: Callable[[], bool], seconds: float, what: str) -> None:
 
 def state(cluster: Cluster, node: str) -> str:
     """Where the latest change of a node stands; empty when there is none."""
-    text = cluster.shell(node, "cat /run/gpu-cluster-network/*/state.json 2>/dev/null; true")
+    text = cluster.shell(node, f"cat {STATES} 2>/dev/null; true")
     return str(json.loads(text)["state"]) if text.strip() else ""

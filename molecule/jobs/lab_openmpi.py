@@ -10,7 +10,6 @@ import re
 import subprocess
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,12 +43,6 @@ class Installation:
     version: str
     daemon: str
     shared_memory: str
-
-
-def everywhere(cluster: Cluster, command: str) -> dict[str, str]:
-    """What a shell command prints on each node, all at once."""
-    with ThreadPoolExecutor() as pool:
-        return dict(zip(cluster.hosts, pool.map(lambda name: cluster.shell(name, command), cluster.hosts), strict=True))
 
 
 class Job:
@@ -118,7 +111,7 @@ class Mpi:
         """Two ranks on the first node, one on each other, called from the first with nothing set for the session."""
         source = PROGRAM.read_text()
         prepare = f"rm -f {RELEASE}; cat > {ON_NODE} <<'PROGRAM'\n{source}PROGRAM"
-        everywhere(self.cluster, prepare)
+        self.cluster.everywhere(prepare)
         first, *others = self.names
         hosts = ",".join([f"{first}:2", *(f"{name}:1" for name in others)])
         size = len(self.names) + 1
@@ -139,11 +132,11 @@ class Mpi:
 
     def release(self) -> None:
         """Let the ranks go on."""
-        everywhere(self.cluster, f"touch {RELEASE}")
+        self.cluster.everywhere(f"touch {RELEASE}")
 
     def look(self) -> dict[str, Seen]:
         """What there is of the job on each node."""
-        return {name: seen(text) for name, text in everywhere(self.cluster, LOOK).items()}
+        return {name: seen(text) for name, text in self.cluster.everywhere(LOOK).items()}
 
     def left_over(self) -> list[str]:
         """What of the job still runs somewhere, after a while in which it may end."""

@@ -53,14 +53,8 @@ def as_user(cluster: Cluster, node: str, command: str) -> str:
     return cluster.shell(node, f"runuser -u {USER} -- sh -c {shlex.quote(command)} 2>&1; true")
 
 
-def as_root(cluster: Cluster, nodes: Sequence[str], command: str) -> dict[str, str]:
-    """What a shell command prints on several nodes at once."""
-    with ThreadPoolExecutor(len(nodes)) as pool:
-        return dict(zip(nodes, pool.map(lambda node: cluster.shell(node, command), nodes), strict=True))
-
-
 def everywhere(cluster: Cluster, commands: Mapping[str, str]) -> dict[str, str]:
-    """The same on several nodes at once."""
+    """What the user's commands print on several nodes, all at once."""
     with ThreadPoolExecutor(len(commands)) as pool:
         asked = {node: pool.submit(as_user, cluster, node, command) for node, command in commands.items()}
         return {node: answer.result() for node, answer in asked.items()}
@@ -125,4 +119,4 @@ def stop_pretending(cluster: Cluster, node: str) -> None:
 def states(cluster: Cluster, nodes: Sequence[str]) -> dict[str, list[str]]:
     """Every file below /etc of some nodes with its times, mode, owner and digest."""
     listed = "find /etc -type f -printf '%p %T@ %C@ %m %U\\n'; find /etc -type f -exec sha256sum {} +"
-    return {node: sorted(text.splitlines()) for node, text in as_root(cluster, nodes, listed).items()}
+    return {node: sorted(text.splitlines()) for node, text in cluster.on_each(nodes, listed).items()}

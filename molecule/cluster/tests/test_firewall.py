@@ -23,8 +23,8 @@ from lab_firewall import (
     RESTORE,
     SAVE,
     SOON,
+    STATES,
     change,
-    on_each,
     peers,
     result_of,
     scan_from,
@@ -33,22 +33,22 @@ from lab_firewall import (
     started,
     state,
 )
-from lab_network import fab0, kill, message_of, recap, ssh_answers, wait_for
+from lab_network import fab0, kill_during, message_of, recap, ssh_answers, wait_for
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _saved(cluster: Cluster) -> Iterator[None]:
     """The firewalls as site.yml left them."""
-    on_each(cluster, cluster.hosts, SAVE)
+    cluster.everywhere(SAVE)
     yield
-    on_each(cluster, cluster.hosts, FORGET)
+    cluster.everywhere(FORGET)
 
 
 @pytest.fixture
 def back(cluster: Cluster) -> Iterator[None]:
     """Whatever a test did to the firewalls, it is gone afterwards."""
     yield
-    on_each(cluster, cluster.hosts, RESTORE)
+    cluster.everywhere(RESTORE)
 
 
 def three(cluster: Cluster) -> tuple[str, str, str]:
@@ -131,11 +131,7 @@ def test_members_reach_the_plan_and_others_only_ssh_in_every_layout(cluster: Clu
     finally:
         for node in (first, second):
             cluster.lab("cable", node, "fab1", "--pull")
-        on_each(
-            cluster,
-            (first, second, third),
-            "rm -f /etc/NetworkManager/system-connections/gpu-cluster-fab1*; nmcli connection reload",
-        )
+        cluster.everywhere("rm -f /etc/NetworkManager/system-connections/gpu-cluster-fab1*; nmcli connection reload")
         before = change(cluster, {}, playbook="baremetal.gpu_cluster.network", tags="static_network")
         assert before.code == 0, before.text
 
@@ -169,7 +165,7 @@ def test_a_strict_reverse_path_filter_is_named_and_a_loose_one_lets_members_in(c
     finally:
         for node in (first, second):
             cluster.lab("cable", node, "fab1", "--pull")
-        on_each(cluster, (first, second), "ip -6 address flush dev fab0 scope global")
+        cluster.on_each((first, second), "ip -6 address flush dev fab0 scope global")
 
 
 # --- a change at run time --------------------------------------------------------------------------------------------
@@ -306,11 +302,7 @@ def test_killed_controllers_and_killed_programs_leave_nothing_behind(cluster: Cl
     wanted = {node: {"cluster_firewall_peers": peers(cluster, "198.18.20.77")} for node in cluster.hosts}
     before = {node: snapshot(cluster, node) for node in cluster.hosts}
     process = started(cluster, wanted)
-    for node in cluster.hosts:
-        wait_for(
-            lambda name=node: state(cluster, name) in ("armed", "applying", "applied"), 60, f"the change on {node}"
-        )  # type: ignore[misc]
-    kill(process)
+    kill_during(process, cluster, STATES, *cluster.hosts)
     for node in cluster.hosts:
         wait_for(lambda name=node: state(cluster, name) == "applied", 20, f"the change on {node}")  # type: ignore[misc]
         assert "198.18.20.77" in cluster.shell(node, "nft list set inet firewalld gpu-peers")
@@ -394,7 +386,7 @@ def test_firewalld_that_is_off_starts_with_ssh_open_or_not_at_all(cluster: Clust
         assert ssh_answers(cluster, third) and snapshot(cluster, third) == before[third]
         assert "inet firewalld" not in cluster.shell(third, "nft list tables")
     finally:
-        on_each(cluster, (first, second), f"sed -i 's/^Port 2222$/Port 22/' {ports}; systemctl restart ssh")
+        cluster.on_each((first, second), f"sed -i 's/^Port 2222$/Port 22/' {ports}; systemctl restart ssh")
 
 
 def _common_args(cluster: Cluster) -> str:
@@ -419,7 +411,7 @@ def test_a_reload_is_refused_while_others_are_not_settled_and_taken_back_when_it
         "sed 's/<service name=\"ssh\"\\/>//' /usr/lib/firewalld/zones/public.xml > /etc/firewalld/zones/public.xml; "
     )
     lethal = f"echo '{LETHAL}' > /etc/firewalld/policies/site-lethal.xml"
-    on_each(cluster, (first, third), others + lethal)
+    cluster.on_each((first, third), others + lethal)
     before = {node: snapshot(cluster, node) for node in (first, third)}
     hosts = {third: {"cluster_firewall_discard_runtime_ok": True}}
     ended = change(cluster, hosts, *SOON, "--limit", f"{first},{third}")

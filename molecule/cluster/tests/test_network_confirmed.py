@@ -18,11 +18,12 @@ from lab_network import (
     CONFIRM_SECONDS,
     CONTROLLER,
     FAR_CONTROLLER,
+    STATES,
     activation,
     change,
     eth0,
     fab0,
-    kill,
+    kill_during,
     known_at,
     message_of,
     recap,
@@ -185,8 +186,7 @@ def test_a_killed_controller_and_a_second_run_while_the_first_is_armed(cluster: 
     before = snapshot(cluster, "n2")
     wanted = {"n2": {"static_network_interfaces": fab0(2, mtu=1400)}}
     process = started(cluster, wanted, "--limit", "n2")
-    wait_for(lambda: state(cluster, "n2") in ("armed", "applying"), 60, "the checkpoint on n2")
-    kill(process)
+    kill_during(process, cluster, STATES, "n2")
     # The change goes on without its controller, and a second run meets it.
     wait_for(lambda: state(cluster, "n2") == "applied", 20, "the change on n2")
     second = change(cluster, wanted, "--limit", "n2")
@@ -207,8 +207,7 @@ def test_a_killed_controller_and_a_second_run_while_the_first_is_armed(cluster: 
 def test_when_the_program_on_the_node_is_killed_the_old_state_comes_back_too(cluster: Cluster, at_once: bool) -> None:
     before = snapshot(cluster, "n3")
     process = started(cluster, {"n3": {"static_network_interfaces": fab0(3, mtu=1400)}}, "--limit", "n3")
-    wait_for(lambda: state(cluster, "n3") in ("armed", "applying", "applied"), 60, "the checkpoint on n3")
-    kill(process)
+    kill_during(process, cluster, STATES, "n3")
     wait_for(lambda: state(cluster, "n3") == "applied", 20, "the change on n3")
     cluster.shell("n3", "systemctl kill --signal=KILL gpu-cluster-network.service")
     assert "mtu 1400" in cluster.shell("n3", "ip -o link show dev fab0")
@@ -238,8 +237,7 @@ def test_when_networkmanager_forgets_its_checkpoint_the_program_restores_by_itse
     before = snapshot(cluster, "n2")
     wanted = {"n2": {"static_network_interfaces": fab0(2, addresses=["198.18.20.92/24"], mtu=1400)}}
     process = started(cluster, wanted, "--limit", "n2")
-    wait_for(lambda: state(cluster, "n2") in ("armed", "applying", "applied"), 60, "the checkpoint on n2")
-    kill(process)
+    kill_during(process, cluster, STATES, "n2")
     wait_for(lambda: state(cluster, "n2") == "applied", 20, "the change on n2")
     cluster.shell("n2", "systemctl restart NetworkManager")
     assert "198.18.20.92/24" in cluster.shell("n2", "ip -o address show dev fab0")

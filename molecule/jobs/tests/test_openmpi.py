@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from lab_cluster import Cluster
-from lab_openmpi import FOLDER, USER, VERBOSE, Installation, Job, Mpi, everywhere
+from lab_openmpi import FOLDER, USER, VERBOSE, Installation, Job, Mpi
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import PortRange, make_port_plan
 
@@ -69,29 +69,29 @@ ROLE = """\
 @pytest.fixture(scope="module", autouse=True)
 def folder(cluster: Cluster) -> Iterator[str]:
     """Where programs and kept files are; nothing of it stays."""
-    everywhere(cluster, f"mkdir -p {FOLDER}")
+    cluster.everywhere(f"mkdir -p {FOLDER}")
     yield FOLDER
-    everywhere(cluster, f"rm -rf {FOLDER}")
+    cluster.everywhere(f"rm -rf {FOLDER}")
 
 
 @pytest.fixture(scope="module")
 def second_port(cluster: Cluster) -> Iterator[int]:
     """Another sshd on every node."""
-    everywhere(cluster, OPEN_SECOND_PORT)
+    cluster.everywhere(OPEN_SECOND_PORT)
     yield SECOND_PORT
-    everywhere(cluster, CLOSE_SECOND_PORT)
+    cluster.everywhere(CLOSE_SECOND_PORT)
 
 
 @pytest.fixture(scope="module")
 def new(cluster: Cluster, second_port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """Open MPI 5 on every node, configured by the role for the second port."""
-    everywhere(cluster, f"{UNPACK}; {LOCK}")
+    cluster.everywhere(f"{UNPACK}; {LOCK}")
     playbook = tmp_path_factory.mktemp("openmpi") / "role.yml"
     playbook.write_text(ROLE)
     ended = cluster.play(str(playbook))
     assert ended.code == 0, ended.text
     yield NEW
-    everywhere(cluster, f"rm -rf {NEW.prefix}; sed -i /openmpi/d /etc/dnf/plugins/versionlock.list")
+    cluster.everywhere(f"rm -rf {NEW.prefix}; sed -i /openmpi/d /etc/dnf/plugins/versionlock.list")
 
 
 @pytest.fixture(params=[OLD, NEW], ids=["4.1", "5"])
@@ -147,7 +147,7 @@ def test_all_reduce_runs_over_the_data_network_and_inside_the_plan(mpi: Mpi) -> 
 
 
 def test_without_packages_nothing_stays_locked(new: Installation, cluster: Cluster) -> None:
-    assert set(everywhere(cluster, LOCKED).values()) == {""}
+    assert set(cluster.everywhere(LOCKED).values()) == {""}
 
 
 def test_a_wrong_sum_ends_the_job(mpi: Mpi) -> None:
@@ -178,12 +178,12 @@ def other_card(cluster: Cluster) -> Iterator[str]:
     move = f"ip link set {CARD} up; ip address delete {address} dev fab0; ip address add {address} dev {CARD}"
     try:
         cluster.shell(name, move)
-        everywhere(cluster, forget)
+        cluster.everywhere(forget)
         yield name
     finally:
         cluster.lab("cable", name, CARD, "--pull")
         cluster.shell(name, "nmcli --wait 10 device reapply fab0")
-        everywhere(cluster, forget)
+        cluster.everywhere(forget)
 
 
 def test_members_may_name_their_cards_differently(mpi: Mpi, other_card: str) -> None:

@@ -20,7 +20,6 @@ from lab_ssh_mesh import (
     STOP,
     USER_FOLDER,
     apply,
-    as_root,
     as_user,
     everywhere,
     logins,
@@ -61,7 +60,7 @@ def fixture_nodes(cluster: Cluster) -> list[str]:
 def fixture_clean(cluster: Cluster, nodes: list[str]) -> Iterator[None]:
     """Nothing of a test is left on the nodes."""
     yield
-    as_root(cluster, nodes, f"{STOP}; rm -rf {SITE} /run/stolen; userdel -r lab-a 2>/dev/null; true")
+    cluster.on_each(nodes, f"{STOP}; rm -rf {SITE} /run/stolen; userdel -r lab-a 2>/dev/null; true")
 
 
 def reached(cluster: Cluster, nodes: list[str]) -> bool:
@@ -74,7 +73,7 @@ def reached(cluster: Cluster, nodes: list[str]) -> bool:
 
 def test_everybody_reaches_everybody(cluster: Cluster, nodes: list[str]) -> None:
     # Nobody has set up keys by hand, which would let everybody in as well.
-    own = as_root(cluster, nodes, "ls -A /home/train/.ssh 2>/dev/null | grep -v known_hosts; true")
+    own = cluster.on_each(nodes, "ls -A /home/train/.ssh 2>/dev/null | grep -v known_hosts; true")
     assert own == dict.fromkeys(nodes, "")
     assert reached(cluster, nodes)
 
@@ -235,7 +234,7 @@ def test_what_the_site_has_is_named_and_nothing_is_left_half(cluster: Cluster, n
     ):
         assert said in message_of(ended, node), ended.text
     assert states(cluster, nodes) == before
-    as_root(cluster, nodes, f"rm {SITE}")
+    cluster.on_each(nodes, f"rm {SITE}")
 
     checked = apply(cluster, "--check", "--diff")
     assert [recap(checked, node)["changed"] for node in nodes] == [1, 1, 1], checked.text
@@ -259,7 +258,7 @@ def test_a_user_is_made_once_and_numbers_are_never_changed(cluster: Cluster, nod
         argv = cluster.command(str(playbook), "-e", json.dumps({"cases": wishes}))
         return cluster.run(argv, variables={"ANSIBLE_CALLBACK_RESULT_FORMAT": "json"})
 
-    before = as_root(cluster, nodes, "cat /etc/passwd /etc/group /etc/shadow")
+    before = cluster.on_each(nodes, "cat /etc/passwd /etc/group /etc/shadow")
     first = run(("lab-a", 4100, "present"), ("lab-a", 4000, "present"), ("lab-a", 4100, "adopted"))
     assert cluster.shell(one, "getent passwd lab-a; stat -c %U:%a /home/lab-a").splitlines() == [
         "lab-a:x:4100:4100::/home/lab-a:/bin/bash",
@@ -273,5 +272,5 @@ def test_a_user_is_made_once_and_numbers_are_never_changed(cluster: Cluster, nod
     assert recap(second, one) == recap(second, three)
     assert [recap(second, node)["changed"] for node in (one, three)] == [0, 0], second.text
     assert "uid 4000 and gid 4000, expected 4001" in message_of(second, two)
-    after = as_root(cluster, nodes, "cat /etc/passwd /etc/group /etc/shadow")
+    after = cluster.on_each(nodes, "cat /etc/passwd /etc/group /etc/shadow")
     assert {node: after[node] == before[node] for node in nodes} == {one: False, two: True, three: True}
