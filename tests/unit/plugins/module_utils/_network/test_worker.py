@@ -135,7 +135,7 @@ def test_an_activation_that_fails_because_of_a_taken_address_names_it(
 
     monkeypatch.setattr(worker, "command", refuse)
     entry = {"uuid": "0", "interface": "fab0"}
-    with pytest.raises(worker.ChangeError, match="^fab0: the profile could not be activated: Error: Conn"):
+    with pytest.raises(worker.ChangeError, match=r"^fab0: the profile could not be activated: Error: Conn"):
         program.activate(entry)
     (tmp_path / "addresses").write_text(EVENTS)
     with pytest.raises(worker.ChangeError) as caught:
