@@ -19,7 +19,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import rank
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import rank
 
 WARMUP = 5
 

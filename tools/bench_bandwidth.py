@@ -25,7 +25,8 @@ import yaml
 
 sys.path.insert(0, str(project.ROOT / ".ansible" / "collections"))
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import bandwidth, unit
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import bandwidth
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import unit
 
 PROGRAM = project.ROOT / "tools" / "bare_all_reduce.py"
 LAB = project.ROOT / "tools" / "lab" / "lab.py"

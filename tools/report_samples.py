@@ -21,7 +21,6 @@ import project
 if __name__ == "__main__":
     sys.path.insert(0, str(project.ROOT / ".ansible" / "collections"))
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import bandwidth
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import (
     ERROR,
     LINK,
@@ -29,6 +28,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
     Finding,
     Subject,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import bandwidth
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import files, prometheus, schema
 
 SCHEMA_FILE = "docs/report.schema.json"

@@ -107,7 +107,8 @@ error:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits, unit
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import unit
 
 
 def main() -> None:

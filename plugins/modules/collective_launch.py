@@ -200,7 +200,8 @@ import sys
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits, unit
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import unit
 
 
 def ephemeral_range() -> list[int]:

@@ -159,8 +159,9 @@ links:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits, links
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.dialing import Settings
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import links
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe.dialing import Settings
 
 
 def main() -> None:

@@ -23,8 +23,8 @@ from net_cluster import NetCluster
 #: The ranks are at work until they are ended.
 LONG = ["-e", '{"cluster_check_iterations": 10000}']
 SHORT_DEADLINE = ["-e", "cluster_check_deadline_seconds=10"]
-RANK = "_collective.rank"
-WORKER = "_collective.worker"
+RANK = "_collective.ranks.rank"
+WORKER = "_collective.run.worker"
 #: README of cluster_check: deadline + 55 s with one round of forks, then the guardian 10 s later, and its 5 s to kill.
 WORKER_IS_GONE_AFTER = 10 + 55 + 10 + 5
 

@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 from lab_cluster import PROJECT
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import unit, worker
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import unit, worker
 
 MODULE = "ansible_collections.baremetal.gpu_cluster.plugins.modules.collective_probe"
 NONCE = "0123456789abcdef" * 2

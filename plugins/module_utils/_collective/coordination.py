@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import unit
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import (
     ERROR,
     GROUP,
@@ -17,6 +16,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
     Subject,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.node import listed
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import unit
 
 Results = Mapping[str, Mapping[str, Any]]
 

@@ -16,13 +16,13 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective 
     coordination,
     host_findings,
     matrix,
-    mesh_findings,
-    mesh_links,
     plan,
-    rank_findings,
     verdict,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import ERROR, Finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import findings as mesh_findings
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import links as mesh_links
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import findings as rank_findings
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run_data import Results, Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import judge
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.verdict import Report, Stage, judged

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import mesh
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import protocol as mesh
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import grid, words, yaml_text
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports.words import Report
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Optional
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import mesh
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import DIRECTION, LINK
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import protocol as mesh
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports.words import (
     NO_RESULT,
     SLOW,

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import mesh
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import protocol as mesh
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import grid, words
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports.style import SHADES
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports.words import Report

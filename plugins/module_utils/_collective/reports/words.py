@@ -9,13 +9,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import mesh
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import (
     CLUSTER,
     DIRECTION,
     ERROR,
     LINK,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import protocol as mesh
 
 #: A report as ``Report.as_dict()`` returns it, or as it was read back from ``report.json``.
 Report = Mapping[str, Any]

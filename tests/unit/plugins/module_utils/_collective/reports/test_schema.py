@@ -16,8 +16,10 @@ import project
 import pytest
 import report_samples as samples
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import mesh, rank_results, verdict
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import verdict
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import ERROR, Finding, Subject
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import protocol as mesh
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import results as rank_results
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import schema
 
 

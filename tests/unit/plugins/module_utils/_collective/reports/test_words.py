@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import mesh
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import protocol as mesh
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import words
 
 

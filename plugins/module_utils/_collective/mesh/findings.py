@@ -1,0 +1,161 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From the mesh to its findings: what is closed, reset, silent, foreign, slow, or passes only by luck.  Pure.
+
+Each kind of trouble is explained by itself (cover.py), so that a node with a firewall and one with a wrong MTU are two
+findings, and nobody else is accused.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import ERROR, Finding, Subject
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import (
+    cover,
+    intervals,
+    link_quality,
+)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import links as mesh_links
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import luck as mesh_luck
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import remedies as mesh_remedies
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import words as mesh_words
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh.cover import Cause
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh.links import Ends, Links, Results
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh.words import Ranges
+
+
+def findings(
+    hosts: Sequence[str],
+    probe: Results,
+    *,
+    static: Results | None = None,
+    labels: Mapping[str, Mapping[str, str]] | None = None,
+    ranges: Ranges | None = None,
+    addresses: Mapping[str, str] | None = None,
+    plan: Mapping[str, Any] | None = None,
+) -> list[Finding]:
+    """Judge the links between ``hosts``, which are those that probed, in rank order.
+
+    probe: host to the result of collective_probe.  static: host to that of collective_static.  labels: host to its
+    labels.  ranges: host to the ``ranges`` of collective_launch.  addresses: host to its address on the data network.
+    plan: the port plan of the role common.  What is not given is not used: the findings say less then.
+    """
+    links = mesh_links.read(hosts, probe)
+    found: list[Finding] = []
+    for trouble in mesh_links.TROUBLES:
+        bad = {ends: _ports(link, trouble, ranges or {}) for ends, link in links.items() if link.failing(trouble)}
+        points = {ends: [one.port for one in links[ends].failing(trouble)] for ends in bad}
+        causes = cover.explain(bad, links, hosts, labels, points) if bad else []
+        named = Counter(ends for cause in causes for ends in cause.links)
+        doubtful = {ends for ends, count in named.items() if count > 1}
+        for cause in causes:
+            found.append(_finding(cause, trouble, links, hosts, ranges or {}, static, plan, doubtful))
+    found += mesh_luck.findings(hosts, links, addresses or {})
+    return found + link_quality.findings(hosts, links, labels)
+
+
+def _ports(link: mesh_links.Link, trouble: str, ranges: Ranges) -> intervals.Spans:
+    """The ports of a link that have this trouble and should not: what is closed outside of the plan is as it should."""
+    found = link.spans(trouble)
+    planned = mesh_words.spans(ranges.get(link.target, ()))
+    tried = [(one.port, one.port) for one in link.failing(trouble)]
+    return intervals.merged([*intervals.common(found, planned), *tried]) if planned else found
+
+
+def _finding(
+    cause: Cause,
+    trouble: str,
+    links: Links,
+    hosts: Sequence[str],
+    ranges: Ranges,
+    static: Results | None,
+    plan: Mapping[str, Any] | None,
+    doubtful: Container[Ends],
+) -> Finding:
+    remedy = mesh_remedies.remedy(cause, trouble, links, ranges, static, plan)
+    evidence = mesh_words.evidence(cause, links, trouble)
+    if trouble == mesh_links.CLOSED:
+        evidence += mesh_words.draw(cause, ranges)
+    return Finding(
+        id=_id(cause, trouble),
+        severity=ERROR,
+        hosts=cause.nodes,
+        cause=_cause(cause, trouble, links, ranges, len(hosts), doubtful),
+        fix=remedy.fix,
+        evidence=(*evidence, *remedy.evidence),
+        subject=subject(cause),
+        confidence=0.99 if remedy.sure else round(0.95 * cause.share, 2),
+        ruled_out=(*mesh_words.ruled_out(cause, links, trouble, ranges), *remedy.ruled_out),
+        variables=remedy.variables,
+        command=remedy.command,
+        reproduce=reproduce(hosts, cause.links[0]),
+    )
+
+
+def _id(cause: Cause, trouble: str) -> str:
+    if trouble != mesh_links.CLOSED:
+        return {
+            mesh_links.REFUSED: "GC-NET-009",
+            mesh_links.STALLED: "GC-NET-005",
+            mesh_links.SILENT: "GC-NET-011",
+            mesh_links.FOREIGN: "GC-NET-008",
+        }[trouble]
+    if cause.kind == cover.LINK:
+        return "GC-NET-003"
+    if cause.kind == cover.GROUP:
+        return "GC-NET-004"
+    return "GC-NET-002" if cause.direction == cover.OUTBOUND else "GC-NET-001"
+
+
+def _cause(cause: Cause, trouble: str, links: Links, ranges: Ranges, total: int, doubtful: Container[Ends]) -> str:
+    if trouble == mesh_links.CLOSED:
+        return f"{mesh_words.closed(cause, total)}: {mesh_words.blocked(cause, links, ranges, doubtful)}"
+    bad = [one for ends in cause.links for one in mesh_words.failing(links[ends], trouble, cause.ports)]
+    ports = f"port{'s' if intervals.count(cause.ports) > 1 else ''} {intervals.text(cause.ports)}"
+    between = mesh_words.where(cause)
+    if trouble == mesh_links.STALLED:
+        passed = min(one.passed_bytes for one in bad)
+        stalled = min((one.stalled_bytes for one in bad if one.stalled_bytes), default=0)
+        return (
+            f"payloads above {passed} bytes do not get through {between}: {passed} bytes pass, {stalled} bytes stall, "
+            "as with a smaller MTU on the path"
+        )
+    if trouble == mesh_links.SILENT:
+        return f"connections {between} are accepted, and not even {_least(bad)} bytes are answered ({ports})"
+    if trouble == mesh_links.FOREIGN:
+        said = sorted({one.said for one in bad if one.said})
+        return f"something that is not this check answers connections {between} on {ports}" + (
+            f", and says {said[0]!r}" if said else ""
+        )
+    tried = ", ".join(sorted({one.range for one in bad}))
+    return f"connections {between} are refused (reset) although a worker listens there: {ports} ({tried})"
+
+
+def _least(bad: Sequence[mesh_links.Failure]) -> int:
+    return min((one.stalled_bytes for one in bad if one.stalled_bytes), default=64)
+
+
+def subject(cause: Cause) -> Subject:
+    """What a report shows the finding at."""
+    label = ", ".join(label.text for label in cause.labels)
+    if cause.kind == cover.LINK:
+        return Subject(finding.GROUP if cause.direction else finding.LINK, cause.nodes, "", cause.ports)
+    if cause.kind == cover.NODE:
+        if cause.direction == cover.BOTH:
+            return Subject(finding.NODE, cause.nodes, "", cause.ports)
+        return Subject(finding.DIRECTION, cause.nodes, cause.direction, cause.ports)
+    if cause.kind == cover.ALL:
+        return Subject(finding.CLUSTER, cause.nodes, "", cause.ports)
+    direction = cause.direction if cause.direction in (cover.INBOUND, cover.OUTBOUND) else ""
+    return Subject(finding.GROUP, cause.nodes, direction, cause.ports, label)
+
+
+def reproduce(hosts: Sequence[str], ends: mesh_links.Ends) -> str:
+    """The check of the two ends of a link, in the order of the hosts."""
+    limit = ",".join(host for host in hosts if host in ends)
+    return f"ansible-playbook baremetal.gpu_cluster.check -i <inventory> --limit {limit}"

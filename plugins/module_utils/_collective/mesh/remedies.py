@@ -1,0 +1,182 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What repairs a cause in the mesh.  Pure.
+
+Variables are named only where they are known to help: where a rule of the node's own firewalld blocks a port of the
+plan, or where its kernel draws ports outside of the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import cover, intervals
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import links as mesh_links
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh.cover import Cause
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh.links import Links, Results
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh.words import Ranges, failing, names
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._packet_filter import findings as packet_filter
+
+SITE = "ansible-playbook site.yml --tags {} --limit {}"
+# A cause may have a million links; so many are enough to know whose rules it is.
+LINKS_ASKED = 50
+
+FIX_FIREWALL = (
+    "open the ports of the plan to the members: run the site playbook with --tags cluster_firewall; if they are open, "
+    "look at what filters between the nodes"
+)
+FIX_BETWEEN = (
+    "the packet filters of both ends permit it, so something between them does not: open tcp ports {} between the "
+    "members in the ACL of the switch or in the security group of the cloud"
+)
+FIX_RANGE = "the kernel of {} draws its ports from {}, the plan opens {}: set it as planned with kernel_tuning"
+FIX_MTU = (
+    "set the same MTU on all interfaces and switches of the path (static_network_interfaces takes an mtu for each "
+    "interface), or allow ICMP 'fragmentation needed' on it"
+)
+FIX_SILENT = (
+    "the kernel takes the connections and the worker does not answer: look for a node that is paused, swapping or out "
+    "of CPU time, and for a proxy in between"
+)
+FIX_FOREIGN = (
+    "see who listens there on {}; where it is not the worker of this check, look for a redirection (DNAT), a proxy, or "
+    "another machine with the same address"
+)
+FIX_REFUSED = (
+    "look for a rule that rejects with a TCP reset, on the node and between the nodes, and for a worker that was killed"
+)
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """fix: a sentence.  variables: by host.  evidence: the rules that were found.  sure: whether they explain it."""
+
+    fix: str
+    command: str = ""
+    variables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    evidence: tuple[str, ...] = ()
+    ruled_out: tuple[str, ...] = ()
+    sure: bool = False
+
+
+def remedy(
+    cause: Cause,
+    trouble: str,
+    links: Links,
+    ranges: Ranges,
+    static: Results | None,
+    plan: Mapping[str, Any] | None,
+) -> Remedy:
+    """plan: the port plan, as the role common publishes it; without it no variable of it is named."""
+    if trouble == mesh_links.STALLED:
+        return Remedy(FIX_MTU, _look(cause.nodes, "ip -d link"))
+    if trouble == mesh_links.SILENT:
+        return Remedy(FIX_SILENT, _look(cause.nodes, "ps -eo pid,stat,pcpu,wchan:20,args --sort=-pcpu"))
+    if trouble == mesh_links.FOREIGN:
+        targets = list(dict.fromkeys(target for _source, target in cause.links))
+        return Remedy(FIX_FOREIGN.format(names(targets)), _look(targets, "ss -Hltnp"))
+    outside = _outside_of_plan(cause, links, ranges, plan) if trouble == mesh_links.CLOSED else None
+    asked = _asked(cause, trouble, links, static or {})
+    if outside:
+        return outside
+    if asked.blocked:
+        return _by_rule(asked, plan)
+    if asked.permitted and trouble == mesh_links.CLOSED:
+        ports = intervals.text(cause.ports)
+        said = f"the packet filters: those of {names(asked.hosts)} permit these ports"
+        return Remedy(FIX_BETWEEN.format(ports), ruled_out=(said,))
+    if trouble == mesh_links.REFUSED:
+        return Remedy(FIX_REFUSED, _look(_filtering(cause), "nft list ruleset"))
+    return Remedy(FIX_FIREWALL, SITE.format("cluster_firewall", ",".join(_filtering(cause))))
+
+
+def _filtering(cause: Cause) -> list[str]:
+    """Whose packet filter is the first one to look at."""
+    if cause.kind == cover.LINK and not cause.direction:
+        return [cause.nodes[1]]
+    return list(cause.nodes)
+
+
+def _look(hosts: Sequence[str], command: str) -> str:
+    return f'ansible {",".join(hosts)} -i <inventory> -b -m ansible.builtin.command -a "{command}"'
+
+
+@dataclass
+class _Asked:
+    """What the nodes' own rules say about the links of a cause.
+
+    blocked: direction and rule to the hosts that have it.  hosts: whose rules were asked.
+    """
+
+    blocked: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    hosts: list[str] = field(default_factory=list)
+    permitted: bool = False
+
+
+def _asked(cause: Cause, trouble: str, links: Links, static: Results) -> _Asked:
+    asked = _Asked()
+    answers = []
+    for source, target in cause.links[:LINKS_ASKED] if static else ():
+        bad = failing(links[(source, target)], trouble, cause.ports)
+        permit = packet_filter.permits(static, source, target, [(one.port, one.port) for one in bad])
+        answers.append(permit.answer)
+        asked.hosts += [host for host in (source, target) if host not in asked.hosts]
+        if permit.answer == packet_filter.BLOCKS:
+            having = asked.blocked.setdefault((permit.direction, permit.rule), [])
+            having += [permit.host] if permit.host not in having else []
+    asked.permitted = bool(answers) and all(answer == packet_filter.PERMITS for answer in answers)
+    if answers.count(packet_filter.BLOCKS) < cover.NODE_SHARE * len(answers):
+        asked.blocked = {}
+    return asked
+
+
+def _by_rule(asked: _Asked, plan: Mapping[str, Any] | None) -> Remedy:
+    """What opens it, from the rules that were found."""
+    fixes, commands, evidence = [], [], []
+    variables: dict[str, dict[str, Any]] = {}
+    for (direction, rule), hosts in asked.blocked.items():
+        one = packet_filter.remedy(hosts, direction, rule, plan["firewall_ports"] if plan else [])
+        fixes.append(one.fix)
+        commands.append(one.command)
+        evidence.append(f"rule of {names(hosts)}, {direction}: {rule}")
+        for host, values in one.variables.items() if plan else ():
+            variables.setdefault(host, {}).update(values)
+    return Remedy(
+        fix="; ".join(dict.fromkeys(fixes)),
+        command=" && ".join(dict.fromkeys(commands)),
+        variables=variables,
+        evidence=tuple(evidence),
+        sure=True,
+    )
+
+
+def _outside_of_plan(cause: Cause, links: Links, ranges: Ranges, plan: Mapping[str, Any] | None) -> Remedy | None:
+    """The remedy for a kernel that draws ports that the plan does not open, where only such ports failed."""
+    if not plan:
+        return None
+    spans = [(int(plan[name]["first"]), int(plan[name]["last"])) for name in ("rendezvous", "ephemeral", "mpi")]
+    spans += [(int(one["first"]), int(one["last"])) for one in plan.get("extra_ports", ()) if one["protocol"] == "tcp"]
+    bad = [one for ends in cause.links for one in failing(links[ends], mesh_links.CLOSED, cause.ports)]
+    if not bad or any(intervals.holds(spans, one.port) for one in bad):
+        return None
+    planned = {name: int(plan["ephemeral"][name]) for name in ("first", "last")}
+    drawn = {
+        target: (int(one["first"]), int(one["last"]))
+        for _source, target in cause.links
+        for one in ranges.get(target, ())
+        if one["name"] == "ephemeral"
+    }
+    wrong = [host for host, span in drawn.items() if span != (planned["first"], planned["last"])]
+    if not wrong:
+        return None
+    return Remedy(
+        FIX_RANGE.format(
+            names(wrong), intervals.text([drawn[wrong[0]]]), intervals.text([(planned["first"], planned["last"])])
+        ),
+        SITE.format("kernel_tuning", ",".join(wrong)),
+        {host: {"kernel_tuning_ephemeral_range": planned} for host in wrong},
+        sure=True,
+    )

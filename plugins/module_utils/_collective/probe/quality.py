@@ -1,0 +1,82 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How fast and how clean each link is: its rate, and what had to be sent again.
+
+Measured with a payload of 1 MiB, a few peers at a time, each node beginning with another peer.  What is slow or not
+clean compared with the node's other links is measured again: a busy machine only ever makes a measurement worse (what
+it acknowledges late is sent again), so the best one of a link is the truest.  Judging is not done here.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe.dialing import (
+    LONG_BYTES,
+    Outcome,
+    Settings,
+    Step,
+    Target,
+    dial,
+)
+
+# Links measured at the same time, and how often one is measured again.
+AT_ONCE = 4
+AGAIN = 3
+# A link below this share of the median of the node's links is measured again.
+SLOW_SHARE = 0.5
+
+
+class Quality(NamedTuple):
+    """bytes_per_second: of payload, up to the answer.  retransmits: segments sent again, fewest of the measurements."""
+
+    bytes_per_second: float
+    retransmits: int
+
+
+def measure(targets: Sequence[Target], settings: Settings, seconds: float) -> tuple[dict[str, Quality], list[Outcome]]:
+    """Quality by host, and the outcomes of those that failed twice.
+
+    Takes ``seconds`` at most, and then as long as the last ones take to run into their timeout.  A host that was not
+    reached in that time is in neither.
+    """
+    steps: dict[str, list[Step]] = {}
+    first = dial(_with(targets, 1), settings, at_once=AT_ONCE, seconds=seconds / 2)
+    for outcome in first:
+        steps.setdefault(outcome.target.host, []).extend(outcome.steps)
+    doubtful = again({host: quality(found) for host, found in steps.items() if found})
+    doubtful |= {host for host, found in steps.items() if not found}
+    second = dial(
+        _with([target for target in targets if target.host in doubtful], AGAIN),
+        settings,
+        at_once=AT_ONCE,
+        seconds=seconds / 2,
+    )
+    for outcome in second:
+        steps[outcome.target.host].extend(outcome.steps)
+    found = {host: quality(measured) for host, measured in steps.items() if measured}
+    return found, [outcome for outcome in second if outcome.target.host not in found]
+
+
+def _with(targets: Iterable[Target], times: int) -> list[Target]:
+    return [replace(target, payloads=(LONG_BYTES,) * times) for target in targets]
+
+
+def quality(steps: Sequence[Step]) -> Quality:
+    """The best of the measurements, each value for itself."""
+    return Quality(
+        max(step.payload_bytes / max(step.seconds, 1e-9) for step in steps),
+        min(step.retransmits for step in steps),
+    )
+
+
+def again(found: Mapping[str, Quality]) -> set[str]:
+    """The hosts whose link is slow or not clean, compared with the others."""
+    if not found:
+        return set()
+    usual = statistics.median(one.bytes_per_second for one in found.values())
+    return {host for host, one in found.items() if one.retransmits or one.bytes_per_second < SLOW_SHARE * usual}

@@ -1,0 +1,356 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One rank: joins the process group and runs all_reduce on known data.
+
+Runs on a node under the training environment's Python.  Reads one JSON object from standard input when it is to start,
+writes one JSON object per line to standard output.  Needs torch, nothing of Ansible.  It has no deadline of its own:
+the worker kills it, because a hang inside torch can't be ended from inside.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import json
+import sys
+import time
+import traceback
+import zlib
+from contextlib import nullcontext
+from datetime import timedelta
+from functools import lru_cache
+from statistics import median
+from typing import Any
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import store_keys
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks.bandwidth import (
+    on_plateau,
+    settled,
+)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks.pattern import PERIOD, Pattern
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks.wrong_data import explain
+
+MAX_SAMPLES = 64
+# 1 MiB, which fits into the cache of a core.
+PART_ELEMENTS = 8 * PERIOD
+# 4 MiB: what a group of exchanges holds at most, when one alone is not larger.
+GROUP_ELEMENTS = 1 << 20
+LIBC = ctypes.CDLL(None)
+# Of wrong iterations after the first only the digests are kept, and those of so many.
+MAX_WRONG = 32
+# Ranks that look into the store while the others are missing: rank 0 keeps it, rank 1 sees it over the network.
+LOOKERS = 2
+# What the ranks tell each other in the store before torch does.
+HERE = "gpu_cluster_check/{rank}"
+ALL_HERE = "gpu_cluster_check/all"
+
+
+def emit(event: str, **fields: Any) -> None:
+    """Write one event.  Flushed at once: what is written before a kill is a partial result.
+
+    at: seconds since 1970 by the node's own clock.
+    """
+    sys.stdout.write(json.dumps({"event": event, "at": round(time.time(), 3), **fields}) + "\n")
+    sys.stdout.flush()
+
+
+@lru_cache(maxsize=4)
+def blocks(torch: Any, world_size: int, rank: int) -> tuple[Any, Any]:
+    """What ``rank`` puts in and the sum of all ranks, for two blocks of the first iteration and without their steps."""
+    pattern, index = Pattern(world_size, 0), torch.arange(2 * PERIOD, dtype=torch.int64)
+    base, weight = pattern.base(index), pattern.b(index)
+    pairs = world_size * (world_size - 1) // 2
+    return (base + rank * weight).float(), (world_size * base + pairs * weight).float()
+
+
+def write(torch: Any, pattern: Pattern, two_blocks: Any, factor: int, target: Any, start: int = 0) -> None:
+    """Write blocks and their steps.  start: where in the whole buffer ``target`` begins, a multiple of ``PERIOD``."""
+    whole, rest = divmod(len(target), PERIOD)
+    first = start // PERIOD
+    steps = factor * pattern.step(torch.arange(first, first + whole + 1, dtype=torch.int64)).float()
+    block = two_blocks[pattern.offset : pattern.offset + PERIOD]
+    if whole:
+        torch.add(block[None, :], steps[:whole, None], out=target[: whole * PERIOD].view(whole, PERIOD))
+    if rest:
+        torch.add(block[:rest], steps[whole], out=target[whole * PERIOD :])
+
+
+def fill(torch: Any, pattern: Pattern, rank: int, data: Any) -> None:
+    """Write what ``rank`` puts in."""
+    write(torch, pattern, blocks(torch, pattern.world_size, rank)[0], 1, data)
+
+
+def write_sum(torch: Any, pattern: Pattern, rank: int, target: Any, start: int = 0) -> None:
+    """Write what all ranks together make, from element ``start`` on."""
+    write(torch, pattern, blocks(torch, pattern.world_size, rank)[1], pattern.world_size, target, start)
+
+
+def is_right(torch: Any, pattern: Pattern, rank: int, data: Any) -> bool:
+    """Compare every element with the sum.
+
+    Part by part, so that what it is compared with stays in the processor's cache.
+    """
+    part = torch.empty(min(len(data), PART_ELEMENTS))
+    for start in range(0, len(data), PART_ELEMENTS):
+        found = data[start : start + PART_ELEMENTS]
+        write_sum(torch, pattern, rank, part[: len(found)], start)
+        if not same(found, part[: len(found)]):
+            return False
+    return True
+
+
+def same(one: Any, other: Any) -> bool:
+    """Compare two buffers bit by bit: torch.equal takes six times as long (torch 2.13.0, one thread)."""
+    length = ctypes.c_size_t(one.numel() * one.element_size())
+    return bool(LIBC.memcmp(ctypes.c_void_p(one.data_ptr()), ctypes.c_void_p(other.data_ptr()), length) == 0)
+
+
+def checksum(torch: Any, data: Any) -> int:
+    """The sum of all words of a buffer, to see whether it is still what it was.
+
+    No CRC, which takes several times as long.  One word that changes always changes the sum.
+    """
+    even = len(data) // 2 * 2
+    return int(data[:even].view(torch.int64).sum()) + int(data[even:].view(torch.int32).sum())
+
+
+def digest(data: Any) -> int:
+    """CRC-32 of a buffer, for comparing it with that of another rank."""
+    here = data.cpu().contiguous()
+    return zlib.crc32((ctypes.c_char * (here.numel() * here.element_size())).from_address(here.data_ptr()))
+
+
+def samples(torch: Any, bad: Any) -> list[int]:
+    """Some of the wrong elements: neighbours, where data that moved shows, and others from all over."""
+    near = bad[: MAX_SAMPLES // 2]
+    far = bad[torch.linspace(0, len(bad) - 1, MAX_SAMPLES // 2, dtype=torch.float64).long()]
+    return sorted({int(index) for index in torch.cat([near, far])})
+
+
+def look_at(torch: Any, pattern: Pattern, rank: int, data: Any, before: int) -> dict[str, Any]:
+    """What a wrong sum looks like.  before: the checksum of what this rank put in.
+
+    What went in is made again from nothing: when it is not what lay in memory, the memory has changed it, and no
+    network.  So is the sum: when the data agrees with it now, the memory had changed what it was compared with.
+    """
+    blocks.cache_clear()
+    own, right = torch.empty(len(data)), torch.empty(len(data))
+    fill(torch, pattern, rank, own)
+    write_sum(torch, pattern, rank, right)
+    bad = torch.nonzero(data != right).flatten()
+    seen: dict[str, Any] = {
+        "iteration": pattern.iteration,
+        "elements": int(bad.numel()),
+        "first": 0,
+        "last": 0,
+        "explanation": "the sum is right",
+        "digest": digest(data),
+        "input_changed": checksum(torch, own) != before,
+        "sum_is_right": not bad.numel(),
+    }
+    if bad.numel():
+        wrong = [(index, float(data[index])) for index in samples(torch, bad)]
+        seen.update(first=int(bad[0]), last=int(bad[-1]), explanation=explain(pattern, wrong, len(data)))
+    return seen
+
+
+class Exchanges:
+    """The iterations of one size: filled in, exchanged and compared in groups.
+
+    In a group one collective follows the other as in a job, or in a benchmark.  With filling and comparing between them
+    each would begin with cold caches and sleeping threads, and a small one take half as long again.
+    """
+
+    def __init__(self, torch: Any, dist: Any, job: dict[str, Any], count: int) -> None:
+        self._torch, self._dist, self._job = torch, dist, job
+        many = max(1, min(job["iterations"], GROUP_ELEMENTS // count))
+        self._buffers = [torch.empty(count) for _buffer in range(many)]
+        # The collective is always on this one, as in a job: it stays in the cache when it is small.
+        self._work = torch.empty(count) if many > 1 else self._buffers[0]
+        self.wrong: dict[str, Any] = {}
+        self.checked = 0
+
+    def run(self, iterations: int) -> list[float]:
+        """So many of them; the seconds of each on this rank."""
+        seconds: list[float] = []
+        while len(seconds) < iterations:
+            seconds += self._group(min(iterations - len(seconds), len(self._buffers)))
+        return seconds
+
+    def _group(self, many: int) -> list[float]:
+        patterns = [Pattern(self._job["world_size"], self.checked + number) for number in range(many)]
+        before = []
+        for number, pattern in enumerate(patterns):
+            fill(self._torch, pattern, self._job["rank"], self._buffers[number])
+            before.append(checksum(self._torch, self._buffers[number]))
+        seconds: list[float] = []
+        try:
+            for number in range(many):
+                self._work.copy_(self._buffers[number])
+                self._dist.barrier()
+                start = time.perf_counter()
+                self._dist.all_reduce(self._work)
+                seconds.append(time.perf_counter() - start)
+                self._buffers[number].copy_(self._work)
+            # Or this rank would compare while the collective of another one on this node still needs the processor.
+            self._dist.barrier()
+        finally:
+            for number in range(len(seconds)):
+                self._compare(patterns[number], self._buffers[number], before[number])
+        return seconds
+
+    def _compare(self, pattern: Pattern, data: Any, before: int) -> None:
+        """In full.  What is wrong is told at once: the next collective may not end."""
+        self.checked += 1
+        if is_right(self._torch, pattern, self._job["rank"], data):
+            return
+        if self.wrong:
+            self.wrong["iterations"] += 1
+            if len(self.wrong["more"]) < MAX_WRONG:
+                self.wrong["more"].append((pattern.iteration, digest(data)))
+            return
+        self.wrong = look_at(self._torch, pattern, self._job["rank"], data, before)
+        emit("wrong", size_bytes=len(data) * 4, **self.wrong)
+        self.wrong.update(iterations=1, more=[])
+
+
+def run_size(torch: Any, dist: Any, job: dict[str, Any], size_bytes: int) -> tuple[int, float]:
+    """Time and check one size; its size in bytes, and the median time of the slowest rank in seconds.
+
+    At least ``iterations`` are timed, and more until their median is settled, at most ``max_iterations`` and for at
+    most ``size_seconds``.  Every iteration is compared in full, the warm-up too.  After a wrong one the rank goes on,
+    or its peers would wait.
+    """
+    count = max(1, size_bytes // 4)
+    begun = time.monotonic()
+    exchanges = Exchanges(torch, dist, job, count)
+    exchanges.run(job["warmup"])
+    seconds: list[float] = []
+    slowest: list[float] = []
+    most = max(job["iterations"], job.get("max_iterations", 0))
+    while True:
+        batch = exchanges.run(min(job["iterations"], most - len(seconds)))
+        seconds += batch
+        *times, spent = agree(torch, dist, [*batch, time.monotonic() - begun])
+        slowest += times
+        if len(seconds) >= most or settled(slowest) or spent >= job.get("size_seconds", 0):
+            break
+    emit(
+        "size",
+        size_bytes=count * 4,
+        seconds=seconds,
+        checked=exchanges.checked,
+        settled=settled(slowest),
+        wrong=exchanges.wrong or None,
+    )
+    return count * 4, median(slowest)
+
+
+def agree(torch: Any, dist: Any, values: list[float]) -> list[float]:
+    """The largest of each value over all ranks: what follows from it, every rank decides alike."""
+    largest = torch.tensor(values, dtype=torch.float64)
+    dist.all_reduce(largest, op=dist.ReduceOp.MAX)
+    return [float(value) for value in largest]
+
+
+def run_sizes(torch: Any, dist: Any, job: dict[str, Any]) -> None:
+    """All sizes in their order; with ``plateau`` only as far as larger ones are faster."""
+    before = (0, 1.0)
+    for size_bytes in job["sizes_bytes"]:
+        now = run_size(torch, dist, job, size_bytes)
+        if job.get("plateau") and now[0] > before[0] and on_plateau(before, now):
+            return
+        before = now
+
+
+def join_store(dist: Any, job: dict[str, Any]) -> Any:
+    """Reach the rendezvous, on rank 0 by taking over the port that the worker has kept open, and say so there.
+
+    Until the worker of rank 0 has its job it answers probes on that port, and ends a connection that is none.  A rank
+    that was told to go earlier meets that, and tries again for as long as ranks wait for each other.
+    """
+    patience = timedelta(seconds=job["join_seconds"])
+    where = job["master_address"], job["master_port"], job["world_size"]
+    fields: dict[str, Any] = {"wait_for_workers": False}
+    if job["rank"] == 0:
+        fields["master_listen_fd"] = job["listen_fd"]
+    end = time.monotonic() + job["join_seconds"]
+    while True:
+        try:
+            store = dist.TCPStore(*where, job["rank"] == 0, patience, **fields)
+            store.set(HERE.format(rank=job["rank"]), "")
+            return store
+        except dist.DistError:
+            if time.monotonic() >= end or job["rank"] == 0:
+                raise
+            time.sleep(0.2)
+
+
+def wait_for_all(store: Any, job: dict[str, Any]) -> None:
+    """Until every rank has reached the rendezvous.
+
+    Rank 0 counts: torch's own store only tells how many are there, this one which are not.
+    """
+    patience = timedelta(seconds=job["join_seconds"])
+    if job["rank"] != 0:
+        store.wait([ALL_HERE], patience)
+        return
+    keys = [HERE.format(rank=rank) for rank in range(job["world_size"])]
+    try:
+        store.wait(keys, patience)
+    except Exception as error:
+        missing = [rank for rank, key in enumerate(keys) if not store.check([key])]
+        emit("keys", missing=missing, addresses={})
+        names = ", ".join(str(rank) for rank in missing[:MAX_WRONG])
+        raise TimeoutError(f"ranks {names} did not reach the rendezvous in {job['join_seconds']} s") from error
+    store.set(ALL_HERE, "")
+
+
+def join(dist: Any, job: dict[str, Any]) -> None:
+    """Reach the rendezvous, and wait until all ranks are there and connected."""
+    store = join_store(dist, job)
+    emit("store")
+    wait_for_all(store, job)
+    watch: Any = nullcontext()
+    if job["rank"] < LOOKERS:
+        watch = store_keys.Watch(
+            lambda: store_keys.summary(store_keys.read(dist, job), job["world_size"]),
+            lambda seen: emit("keys", **seen),
+        )
+    with watch:
+        dist.init_process_group(
+            job["backend"],
+            store=store,
+            rank=job["rank"],
+            world_size=job["world_size"],
+            timeout=timedelta(seconds=job["timeout_seconds"]),
+        )
+    emit("joined")
+
+
+def main() -> None:
+    faulthandler.enable()
+    started = time.perf_counter()
+    import torch
+    import torch.distributed as dist
+
+    emit("ready", torch=torch.__version__, seconds=round(time.perf_counter() - started, 3))
+    line = sys.stdin.readline()
+    if not line:
+        return
+    job = json.loads(line)
+    try:
+        join(dist, job)
+        torch.set_num_threads(1)
+        run_sizes(torch, dist, job)
+        dist.barrier()
+        dist.destroy_process_group()
+        emit("done")
+    except Exception as error:
+        emit("error", text=f"{type(error).__name__}: {error}", where=traceback.format_exc().strip().splitlines()[-3:])
+        raise SystemExit(1) from error
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,360 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Ranks that did not reach their end: who is at fault, and what every text of theirs means.  Pure.
+
+A text accuses nobody when a finding explains it.  What a rank says of its own node comes first, then the ranks that
+fell silent, then what ranks say of others: most of those are victims.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from ipaddress import ip_address
+from typing import Any
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import (
+    ERROR,
+    Finding,
+)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks.results import (
+    Rank,
+    events,
+    reproduce,
+)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run.worker import STDERR_BYTES
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.texts import causes, lookup
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.texts.lookup import Match
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.texts.text import PEER, SELF
+
+#: Errors that leave ranks without a peer or without the same PyTorch: with one of them no silent rank is accused.
+EXPLAIN_SILENCE = (*causes.LEFT_ALONE, "GC-DATA-", "GC-TEXT-", "GC-VER-001")
+#: How much of a text is kept: the beginning of an error, the end of what was written to standard error.
+ERROR_CHARACTERS = 1000
+TEXT_CHARACTERS = 300
+#: Lines that torch writes when nothing is wrong yet, with their stacks.  A rank that comes to the rendezvous early
+#: writes dozens.
+WARNING_LINE = re.compile(r"^(\[W\d|frame #\d|Exception raised from|<omitting )")
+SUMMARY = "GC-RUN-001"
+#: The last event of a rank that did not come as far as the rendezvous.
+BEFORE_RENDEZVOUS = ("nothing", "ready")
+#: How sure a cause is that follows from texts alone: they are known of this version, or only of others.
+SURE, LESS_SURE = 0.9, 0.6
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A rank that did not reach its end, or broke after it.
+
+    text: its raw text, empty when it left none.  match: what the text means.  explained_by: the id of the finding that
+    does.
+    """
+
+    rank: int
+    host: str
+    state: str
+    last: str
+    done: bool
+    errors: bool
+    exit_code: int | None
+    text: str
+    match: Match | None
+    explained_by: str = ""
+
+    @property
+    def stopped_talking(self) -> bool:
+        """Whether it ended or hung without a word, or never came as far as the rendezvous by itself."""
+        if self.done or (self.match and self.match.text.about == PEER):
+            return False
+        return not self.errors or (self.state == "finished" and self.last in BEFORE_RENDEZVOUS)
+
+    @property
+    def line(self) -> str:
+        """As evidence."""
+        text = self.text or f"no word; last event: {self.last}"
+        note = f" [{self.match.text.says}]" if self.match else ""
+        return f"rank {self.rank} on {self.host} ({self.state}, last event {self.last}): {text}{note}"
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """The findings about ranks, and the texts that nothing explains: ``host``, ``rank`` and ``text``."""
+
+    findings: list[Finding]
+    unexplained: list[dict[str, Any]]
+    texts: dict[int, dict[str, str]]
+
+
+def judge(
+    ranks: Sequence[Rank],
+    lost: Iterable[str],
+    known: Sequence[Finding],
+    addresses: Mapping[str, str] | None = None,
+    versions: Mapping[str, Mapping[str, str]] | None = None,
+) -> Trouble:
+    """Explain every rank that did not finish.
+
+    lost: hosts that have their finding for that.  known: the findings so far.  addresses: host to the address on the
+    data network.  versions: host to ``nccl`` and ``open_mpi``, where known; that of torch the ranks tell themselves.
+    """
+    gone = set(lost)
+    reported = [_unfinished(rank, (versions or {}).get(rank["host"], {})) for rank in ranks if rank["host"] not in gone]
+    open_ranks = [one for one in reported if not one.done or one.text]
+    hosts = {rank["host"] for rank in ranks}
+    explaining = [one for one in known if _can_explain(one, hosts)]
+    places = _places(ranks, addresses or {})
+    open_ranks = [_explained(one, explaining) for one in open_ranks]
+    found: list[Finding] = []
+    for step in (
+        lambda left, so_far: _own_texts(left, ranks),
+        lambda left, so_far: _never_came(left, ranks, so_far),
+        lambda left, so_far: _loopback(ranks),
+        lambda left, so_far: _other_texts(left, ranks, places),
+        lambda left, so_far: _summary(left, ranks, so_far),
+    ):
+        found += step(open_ranks, [*explaining, *found])
+        open_ranks = [_explained(one, [*explaining, *found]) for one in open_ranks]
+    return Trouble(
+        found,
+        [
+            {"host": one.host, "rank": one.rank, "text": one.text}
+            for one in open_ranks
+            if one.text and one.match is None
+        ],
+        {one.rank: _as_dict(one) for one in open_ranks},
+    )
+
+
+def _unfinished(rank: Mapping[str, Any], versions: Mapping[str, str]) -> Unfinished:
+    """How far a rank came, and its text: its error, or else the end of what it wrote to standard error."""
+    errors = [event["text"] for event in events(rank, "error")]
+    done = bool(events(rank, "done"))
+    broke = not done or rank["exit_code"] not in (0, None)
+    tail = _without_warnings(rank["stderr_tail"])[-TEXT_CHARACTERS:] if broke else ""
+    text = errors[0][:ERROR_CHARACTERS] if errors else tail
+    torch = next((str(event["torch"]) for event in events(rank, "ready") if "torch" in event), "")
+    steps = [event["event"] for event in rank["events"] if event["event"] not in ("keys", "output")]
+    match = lookup.match(text, {**versions, "torch": torch}) if text else None
+    if done and match and match.id != causes.ENDING:
+        match = None  # It has its result; whatever broke then is another matter than what the tables are about.
+    return Unfinished(
+        rank=rank["rank"],
+        host=rank["host"],
+        state=rank["state"],
+        last=([step for step in steps if step != "error"] or ["nothing"])[-1],
+        done=done,
+        errors=bool(errors),
+        exit_code=rank["exit_code"],
+        text=text,
+        match=match,
+    )
+
+
+def _without_warnings(text: str) -> str:
+    """Standard error without what is no error, and without the line in whose middle the worker has cut it."""
+    lines = text.splitlines()[1:] if len(text.encode("utf-8")) >= STDERR_BYTES else text.splitlines()
+    return "\n".join(line for line in lines if line.strip() and not WARNING_LINE.match(line))
+
+
+def _can_explain(finding: Finding, hosts: set[str]) -> bool:
+    """Whether a finding is about nodes that took part: trouble with any other one disturbs no rank."""
+    return finding.severity == ERROR and (not finding.hosts or bool(hosts & set(finding.hosts)))
+
+
+def rank_name(number: int) -> str:
+    """How a rank is called in the table of names, which holds addresses and host names too."""
+    return f"rank {number}"
+
+
+def _places(ranks: Sequence[Rank], addresses: Mapping[str, str]) -> dict[str, str]:
+    """Rank number, address, host name and inventory name to the host that is meant."""
+    places = {address: host for host, address in addresses.items()}
+    host_of = {rank["rank"]: rank["host"] for rank in ranks}
+    for rank in ranks:
+        for event in events(rank, "keys"):
+            for number, (address, _port) in event["addresses"].items():
+                if int(number) in host_of:
+                    places[address] = host_of[int(number)]
+        places.update(
+            {rank_name(rank["rank"]): rank["host"], rank["hostname"]: rank["host"], rank["host"]: rank["host"]}
+        )
+    return places
+
+
+def _explained(one: Unfinished, known: Sequence[Finding]) -> Unfinished:
+    """With the first finding that explains its text, when there is one."""
+    if one.explained_by or one.match is None:
+        return one
+    for finding in known:
+        if finding.id == one.match.id:
+            leads_to = one.line in finding.evidence
+        else:
+            leads_to = finding.severity == ERROR and finding.id.startswith(one.match.cause.explained_by)
+        if leads_to:
+            return replace(one, explained_by=finding.id)
+    return one
+
+
+def _own_texts(open_ranks: Sequence[Unfinished], ranks: Sequence[Rank]) -> list[Finding]:
+    """What ranks say of their own node, when nothing else explains it."""
+    groups: dict[tuple[str, str], list[Unfinished]] = {}
+    for one in open_ranks:
+        if one.match and not one.explained_by and one.match.text.about == SELF:
+            groups.setdefault((one.match.id, one.match.what), []).append(one)
+    return [_finding(group, tuple(dict.fromkeys(one.host for one in group)), ranks) for group in groups.values()]
+
+
+def _other_texts(open_ranks: Sequence[Unfinished], ranks: Sequence[Rank], places: Mapping[str, str]) -> list[Finding]:
+    """What ranks say of others, when nothing else explains it and no rank fell silent.
+
+    Of a rank that stopped answering, only what no other cause explains is left: it is what victims print.
+    """
+    if _silent([one for one in open_ranks if not one.done], len(ranks)):
+        return []
+    groups: dict[str, list[Unfinished]] = {}
+    for one in open_ranks:
+        if one.match and not one.explained_by and one.match.text.about != SELF:
+            groups.setdefault(one.match.id, []).append(one)
+    if len(groups) > 1:
+        groups.pop(causes.STOPPED, None)
+    return [_finding(group, _most_named(group, places), ranks) for group in groups.values()]
+
+
+def _most_named(group: Sequence[Unfinished], places: Mapping[str, str]) -> tuple[str, ...]:
+    """The hosts that most of the texts name.
+
+    Of a rank that stopped answering, one that has printed such a text itself is a victim and not the first.
+    """
+    named: Counter[str] = Counter()
+    victims = {one.host for one in group if one.match and one.match.id == causes.STOPPED}
+    for one in group:
+        if one.match:
+            names = [*one.match.names.addresses, *(rank_name(number) for number in one.match.names.ranks)]
+            named.update({places[name] for name in names if name in places} - {one.host} - victims)
+    most = max(named.values(), default=0)
+    return tuple(host for host, times in named.items() if times == most)
+
+
+def _finding(group: Sequence[Unfinished], hosts: tuple[str, ...], ranks: Sequence[Rank]) -> Finding:
+    """What the texts of some ranks have in common."""
+    matches = [one.match for one in group if one.match]
+    cause = matches[0].cause
+    return Finding(
+        cause.id,
+        cause.severity,
+        hosts,
+        f"{' and '.join(hosts)}: {matches[0].what}" if hosts else matches[0].what,
+        cause.fix,
+        tuple(one.line for one in group),
+        confidence=SURE if all(match.sure for match in matches) else LESS_SURE,
+        command=cause.command,
+        reproduce=reproduce(hosts, ranks),
+    )
+
+
+def _never_came(open_ranks: Sequence[Unfinished], ranks: Sequence[Rank], known: Sequence[Finding]) -> list[Finding]:
+    """Ranks that the store does not know, as the ranks that looked into it saw last."""
+    missing: dict[int, list[str]] = {}
+    for rank in ranks:
+        for event in events(rank, "keys")[-1:]:
+            for number in event["missing"]:
+                missing.setdefault(number, []).append(f"rank {rank['rank']} on {rank['host']} read the store")
+    accused = {host for finding in known for host in finding.hosts}
+    by_rank = {one.rank: one for one in open_ranks}
+    return [
+        Finding(
+            "GC-RUN-002",
+            ERROR,
+            (one.host,),
+            f"rank {one.rank} on {one.host} never came to the rendezvous (last event {one.last}, "
+            f"{'ended with ' + str(one.exit_code) if one.state == 'finished' else 'killed at the deadline'})",
+            f"look at the processor load, the memory and the kernel log of {one.host}",
+            (*seen, one.line),
+            ruled_out=("PyTorch: the rank had imported it",) if one.last == "ready" else (),
+            reproduce=reproduce((one.host,), ranks),
+        )
+        for number, seen in sorted(missing.items())
+        for one in [by_rank.get(number)]
+        if one is not None and one.host not in accused and not (one.match and one.match.text.about == PEER)
+    ]
+
+
+def _loopback(ranks: Sequence[Rank]) -> list[Finding]:
+    """Ranks that told the others to connect to a loopback address.
+
+    An error even when all went well: such a rank passes when its address is the one that dials.
+    """
+    host_of = {rank["rank"]: rank["host"] for rank in ranks}
+    told: dict[int, str] = {}
+    for rank in ranks:
+        for event in events(rank, "keys"):
+            told.update({int(number): one[0] for number, one in event["addresses"].items()})
+    wrong = {
+        number: address
+        for number, address in sorted(told.items())
+        if number in host_of and ip_address(address).is_loopback
+    }
+    if not wrong:
+        return []
+    return [
+        Finding(
+            "GC-RUN-004",
+            ERROR,
+            tuple(dict.fromkeys(host_of[number] for number in wrong)),
+            "ranks published a loopback address, which leads every other node to itself: "
+            + ", ".join(f"rank {number} on {host_of[number]} {address}" for number, address in wrong.items()),
+            "set gpu_cluster_fabric_interface to the interface of the data network on these nodes, and let no line of "
+            "/etc/hosts give a node's own name a loopback address",
+            command="ansible-playbook site.yml --tags cluster_hosts",
+            reproduce=reproduce(tuple(dict.fromkeys(host_of[number] for number in wrong)), ranks),
+        )
+    ]
+
+
+def _silent(unfinished: Sequence[Unfinished], count: int) -> list[Unfinished]:
+    """The ranks that stopped talking while others had something to say, or came further.
+
+    When no rank at all has said anything or finished, only those are told that came less far than others.
+    """
+    silent = [one for one in unfinished if one.stopped_talking]
+    if len(silent) == count:
+        behind = [one for one in silent if one.last in BEFORE_RENDEZVOUS]
+        return behind if len(behind) < count else []
+    return silent
+
+
+def _summary(open_ranks: Sequence[Unfinished], ranks: Sequence[Rank], known: Sequence[Finding]) -> list[Finding]:
+    """All ranks that did not finish, with their texts.  It accuses the silent ones when nothing explains them."""
+    unfinished = [one for one in open_ranks if not one.done]
+    if not unfinished:
+        return []
+    explained = any(one.severity == ERROR and one.id.startswith(EXPLAIN_SILENCE) for one in known)
+    culprits = () if explained else tuple(dict.fromkeys(one.host for one in _silent(unfinished, len(ranks))))
+    return [
+        Finding(
+            SUMMARY,
+            ERROR,
+            culprits,
+            f"{len(unfinished)} of {len(ranks)} ranks did not finish the all_reduce"
+            + (f"; first {' and '.join(culprits)}" if culprits else "")
+            + (" (explained by the findings above)" if explained else ""),
+            "mend the findings above first"
+            if explained
+            else "read the texts of the ranks; the first error in time leads",
+            tuple(one.line for one in unfinished),
+            confidence=SURE if culprits or explained else LESS_SURE,
+            reproduce=reproduce(culprits, ranks),
+        )
+    ]
+
+
+def _as_dict(one: Unfinished) -> dict[str, str]:
+    """For the report: what the text of a rank means, and which finding explains it."""
+    return {
+        "text": one.text,
+        "says": one.match.what if one.match else "",
+        "explained_by": one.explained_by,
+    }

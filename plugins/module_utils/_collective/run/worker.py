@@ -1,0 +1,277 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The program that a check leaves on a node between its module calls.
+
+``launch`` starts it as a transient systemd unit.  It opens the listeners that peers probe, starts the rank processes
+early (importing torch takes seconds), waits for ``go``, hands the ranks their job, keeps what they report, and kills
+them at their deadline.  Standard library only, so it can also report about a torch that is broken.
+
+It lives in a run directory::
+
+    payload/        this code                                             (root)
+    job.json        written by launch                                     (root)
+    go.json         written by go: ranks, world size, rendezvous          (root)
+    out/state.json  written by the worker, always whole (temp + rename)   (the user of the ranks)
+
+States in ``out/state.json``: ``waiting`` (listeners open), ``running`` (ranks have their job), ``finished`` (all ranks
+ended), ``deadline`` (ranks were killed), ``failed`` (it could not start).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from typing import IO, Any, cast
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe.protocol import (
+    Responder,
+    bind_samples,
+    sample_ports,
+)
+
+RANK_MODULE = "ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks.rank"
+POLL_SECONDS = 0.05
+STDERR_BYTES = 4096
+ACCEPT_AT_ONCE = 64
+# The range whose first listener becomes rank 0's store.
+RENDEZVOUS = "rendezvous"
+
+
+def write_json(path: str, data: Any) -> None:
+    """Write whole or not at all."""
+    temporary = f"{path}.tmp"
+    with open(temporary, "w", encoding="utf-8") as stream:
+        json.dump(data, stream)
+    os.replace(temporary, path)
+
+
+def read_json(path: str) -> Any | None:
+    """The content, or None while the file does not exist."""
+    try:
+        with open(path, encoding="utf-8") as stream:
+            return json.load(stream)
+    except FileNotFoundError:
+        return None
+
+
+def interface_bytes(interface: str) -> dict[str, int]:
+    """Bytes received and sent since the interface came up."""
+    counters = {}
+    for name in ("rx_bytes", "tx_bytes"):
+        with open(f"/sys/class/net/{interface}/statistics/{name}", encoding="ascii") as stream:
+            counters[name] = int(stream.read())
+    return counters
+
+
+class RankProcess:
+    """One rank and what came out of it."""
+
+    def __init__(self, job: dict[str, Any], local_rank: int, run_dir: str, listen_fd: int) -> None:
+        environment = dict(
+            os.environ,
+            GLOO_SOCKET_IFNAME=job["interface"],
+            LOCAL_RANK=str(local_rank),
+            PYTHONPATH=os.path.join(run_dir, "payload"),
+            PYTHONDONTWRITEBYTECODE="1",
+            OMP_NUM_THREADS="1",
+        )
+        self.local_rank = local_rank
+        self.events: list[dict[str, Any]] = []
+        self.exit_code: int | None = None
+        self.stderr_path = os.path.join(run_dir, "out", f"stderr.{local_rank}")
+        with open(self.stderr_path, "wb") as stderr:
+            self.process = subprocess.Popen(
+                [job["torch_python"], "-m", RANK_MODULE],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                env=environment,
+                pass_fds=[listen_fd],
+                start_new_session=True,
+                cwd=os.path.join(run_dir, "out"),
+            )
+        self.stdin = cast(IO[bytes], self.process.stdin)
+        self.stdout = cast(IO[bytes], self.process.stdout)
+        os.set_blocking(self.stdout.fileno(), False)
+        self._rest = b""
+        self._ended = False
+
+    def read(self) -> bool:
+        """Take what has been written; True when the stream ended."""
+        part: bytes | None = self.stdout.read()
+        if part is None:
+            return False
+        lines = (self._rest + part).split(b"\n")
+        self._rest = lines.pop()
+        for line in lines:
+            try:
+                self.events.append(json.loads(line))
+            except ValueError:
+                self.events.append({"event": "output", "text": line.decode("utf-8", "replace")[:500]})
+        self._ended = not part
+        return self._ended
+
+    def exited(self) -> bool:
+        """Whether it is gone; never waits for a process that only closed its output."""
+        if self._ended and self.exit_code is None:
+            self.exit_code = self.process.poll()
+        return self.exit_code is not None
+
+    def start(self, job: dict[str, Any]) -> None:
+        try:
+            self.stdin.write(json.dumps(job).encode("utf-8") + b"\n")
+            self.stdin.close()
+        except BrokenPipeError:
+            pass  # It has died; its exit code and standard error say why.
+
+    def kill(self) -> None:
+        """End the whole process group, whatever the rank has started."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.exit_code = self.process.wait()
+
+    def report(self) -> dict[str, Any]:
+        with open(self.stderr_path, "rb") as stream:
+            stream.seek(max(0, os.path.getsize(self.stderr_path) - STDERR_BYTES))
+            stderr = stream.read().decode("utf-8", "replace")
+        return {
+            "local_rank": self.local_rank,
+            "events": self.events,
+            "exit_code": self.exit_code,
+            "stderr_tail": stderr,
+        }
+
+
+class Worker:
+    """The main loop: one thread, nothing in it blocks for longer than ``POLL_SECONDS``."""
+
+    def __init__(self, run_dir: str) -> None:
+        self.run_dir = run_dir
+        self.job: dict[str, Any] = read_json(os.path.join(run_dir, "job.json"))  # type: ignore[assignment]
+        self.state_path = os.path.join(run_dir, "out", "state.json")
+        self.selector = selectors.DefaultSelector()
+        self.ranks: list[RankProcess] = []
+        self.state: dict[str, Any] = {"state": "waiting", "pid": os.getpid(), "hostname": socket.gethostname()}
+        self.end = time.monotonic() + self.job["lifetime_seconds"]
+        self.ranks_end: float | None = None
+        self.rendezvous: list[socket.socket] = []
+
+    def open_listeners(self) -> None:
+        address = self.job["address"]
+        ports: list[dict[str, Any]] = []
+        taken: list[dict[str, Any]] = []
+        for one in self.job["ranges"]:
+            samples = bind_samples(address, one["first"], one["last"], one["samples"])
+            if one["name"] == RENDEZVOUS and not self.rendezvous:
+                self.rendezvous = samples[:1]
+            bound = [sample.getsockname()[1] for sample in samples]
+            ports += [{"range": one["name"], "port": port} for port in bound]
+            wanted = sample_ports(one["first"], one["last"], one["samples"])
+            taken += [{"range": one["name"], "port": port} for port in wanted if port not in bound]
+            for sample in samples:
+                self.selector.register(sample, selectors.EVENT_READ, "accept")
+        if not self.rendezvous:
+            spans = [f"{one['first']}-{one['last']}" for one in self.job["ranges"] if one["name"] == RENDEZVOUS]
+            raise OSError(f"no free port among the first 64 of {', '.join(spans)} on {address}")
+        self.state.update(ports=ports, taken=taken)
+
+    def allow_open_files(self) -> None:
+        """As many connections as the hard limit allows.  After the start of the ranks, which keep the user's own."""
+        _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+    def start_ranks(self) -> None:
+        listen_fd = self.rendezvous[0].fileno()
+        for local_rank in range(self.job["ranks_per_node"]):
+            rank = RankProcess(self.job, local_rank, self.run_dir, listen_fd)
+            self.ranks.append(rank)
+            self.selector.register(rank.stdout, selectors.EVENT_READ, rank)
+
+    def go(self, go: dict[str, Any]) -> None:
+        # From here the rendezvous port belongs to rank 0's store.
+        self.selector.unregister(self.rendezvous[0])
+        self.state.update(state="running", interface_before=interface_bytes(self.job["interface"]))
+        self.ranks_end = time.monotonic() + go["deadline_seconds"]
+        for rank, number in zip(self.ranks, go["ranks"]):
+            rank.start(dict(go["collective"], rank=number, listen_fd=self.rendezvous[0].fileno()))
+        self.rendezvous[0].close()
+
+    def save(self) -> None:
+        write_json(self.state_path, dict(self.state, ranks=[rank.report() for rank in self.ranks]))
+
+    def finish_ranks(self, state: str) -> None:
+        for rank in self.ranks:
+            rank.kill()
+        after = interface_bytes(self.job["interface"])
+        before = self.state.pop("interface_before")
+        self.state.update(state=state, interface_bytes={name: after[name] - before[name] for name in after})
+        self.ranks_end = None
+        self.save()
+
+    def accept(self, listener: socket.socket) -> None:
+        """Take some of the connections that wait."""
+        for _number in range(ACCEPT_AT_ONCE):
+            try:
+                connection, _peer = listener.accept()
+            except OSError:
+                return  # Nobody waits, or the peer gave up.
+            self.selector.register(connection, selectors.EVENT_READ, Responder(connection, self.job["nonce"]))
+
+    def step(self) -> None:
+        changed = False
+        for key, _events in self.selector.select(POLL_SECONDS):
+            if key.data == "accept":
+                self.accept(cast(socket.socket, key.fileobj))
+            elif isinstance(key.data, Responder):
+                if key.data.step():
+                    self.selector.unregister(key.fileobj)
+                    key.data.connection.close()
+            else:
+                changed = True
+                if key.data.read():
+                    self.selector.unregister(key.fileobj)
+        if changed:
+            self.save()
+
+    def run(self) -> None:
+        """Until the end of its lifetime; ``collect`` ends it earlier by stopping its unit."""
+        try:
+            self.open_listeners()
+            self.start_ranks()
+            self.allow_open_files()
+        except OSError as error:
+            where = f"listening on {self.job['address']} or starting {self.job['torch_python']}"
+            self.state.update(state="failed", error=f"{where}: {error}")
+            self.save()
+            return
+        self.save()
+        go_path = os.path.join(self.run_dir, "go.json")
+        while time.monotonic() < self.end:
+            self.step()
+            if self.state["state"] == "waiting":
+                go = read_json(go_path)
+                if go is not None:
+                    self.go(go)
+                    self.save()
+            if self.ranks_end is not None:
+                if all(rank.exited() for rank in self.ranks):
+                    self.finish_ranks("finished")
+                elif time.monotonic() > self.ranks_end:
+                    self.finish_ranks("deadline")
+        if self.ranks_end is not None:
+            self.finish_ranks("deadline")
+        for rank in self.ranks:
+            rank.kill()
+
+
+if __name__ == "__main__":
+    Worker(sys.argv[1]).run()

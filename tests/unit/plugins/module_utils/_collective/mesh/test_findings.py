@@ -1,0 +1,526 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From the mesh to findings: each case is a fault, and only its culprit may be named, with a fix that is true."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import Finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import findings as mesh_findings
+
+HOSTS = ["n1", "n2", "n3", "n4"]
+SEVEN = [f"n{number}" for number in range(1, 8)]
+PORTS = [
+    ("rendezvous", 29400),
+    ("rendezvous", 29599),
+    ("ephemeral", 32768),
+    ("ephemeral", 42178),
+    ("ephemeral", 60999),
+    ("mpi", 61000),
+    ("mpi", 64999),
+]
+RANGES = [
+    {"name": "rendezvous", "first": 29400, "last": 29599},
+    {"name": "ephemeral", "first": 32768, "last": 60999},
+    {"name": "mpi", "first": 61000, "last": 64999},
+]
+PLAN: dict[str, Any] = {
+    **{str(one["name"]): {"first": one["first"], "last": one["last"]} for one in RANGES},
+    "extra_ports": [],
+    "firewall_ports": ["29400-29599/tcp", "32768-60999/tcp", "61000-64999/tcp"],
+}
+Blocked = tuple[int, int, str]
+EVERYTHING: Blocked = (1024, 65535, "timeout")
+
+
+class Run:
+    """A healthy mesh of some hosts, to be damaged by a test.
+
+    bad: directed link to what its ports do, as intervals; searched: whether the sources searched for exact ends.
+    """
+
+    def __init__(self, hosts: list[str] | None = None) -> None:
+        self.hosts = hosts or HOSTS
+        self.bad: dict[tuple[str, str], list[Blocked]] = {}
+        self.searched = True
+        self.most_searched = len(self.hosts)
+        self.failure: dict[str, Any] = {}
+        self.static: dict[str, Any] = {}
+        self.labels: dict[str, dict[str, str]] = {}
+        self.addresses: dict[str, str] = {}
+        self.ranges: dict[str, Any] = dict.fromkeys(self.hosts, RANGES)
+        self.plan: dict[str, Any] | None = PLAN
+
+    def inbound(self, node: str, *blocked: Blocked) -> None:
+        for host in self.hosts:
+            if host != node:
+                self.bad[host, node] = list(blocked)
+
+    def outbound(self, node: str, *blocked: Blocked) -> None:
+        for host in self.hosts:
+            if host != node:
+                self.bad.setdefault((node, host), list(blocked))
+
+    def rules(self, node: str, direction: str, rule: str, *blocked: tuple[int, int]) -> None:
+        """Readable packet filters everywhere; this one blocks."""
+        for host in self.hosts:
+            empty = {"readable": True, "why": "", "inbound": {}, "outbound": {}}
+            self.static.setdefault(host, {"packet_filter": empty})
+        self.static[node]["packet_filter"][direction] = {
+            host: [{"first": first, "last": last, "verdict": "drop", "rule": rule} for first, last in blocked]
+            for host in self.hosts
+            if host != node and blocked
+        }
+
+    def _row(self, source: str, target: str) -> dict[str, Any]:
+        spans = self.bad.get((source, target), [])
+        failures = [
+            {"port": port, "range": name, "result": result, "milliseconds": 3000.0, **self.failure}
+            for name, port in PORTS
+            for first, last, result in spans
+            if first <= port <= last
+        ]
+        failing = [host for host in self.hosts if (source, host) in self.bad]
+        within = target in failing[: self.most_searched]
+        exact = (
+            self.searched and within and any(result in ("timeout", "unreachable") for _first, _last, result in spans)
+        )
+        return {
+            "host": target,
+            "probes": len(PORTS),
+            "milliseconds": 0.2,
+            "bytes_per_second": None if len(failures) == len(PORTS) else 1e9,
+            "retransmits": 0,
+            "failures": failures,
+            "blocked": [
+                {"first": first, "last": last, "result": result}
+                for first, last, result in spans
+                if exact and result in ("timeout", "unreachable")
+            ],
+            "searched": [[1024, 65535]] if exact else [],
+        }
+
+    def findings(self) -> list[Finding]:
+        probe = {
+            source: {"links": [self._row(source, target) for target in self.hosts if target != source]}
+            for source in self.hosts
+        }
+        return mesh_findings.findings(
+            self.hosts,
+            probe,
+            static=self.static or None,
+            labels=self.labels,
+            ranges=self.ranges,
+            addresses=self.addresses,
+            plan=self.plan,
+        )
+
+    def only(self) -> Finding:
+        (finding,) = self.findings()
+        return finding
+
+
+def ids(found: list[Finding]) -> list[tuple[str, tuple[str, ...]]]:
+    return [(finding.id, finding.hosts) for finding in found]
+
+
+def test_healthy() -> None:
+    assert Run().findings() == []
+    assert mesh_findings.findings([], {}) == []
+
+
+def test_inbound_blocked_names_one_node() -> None:
+    run = Run()
+    run.inbound("n2", EVERYTHING)
+    finding = run.only()
+    assert (finding.id, finding.severity, finding.hosts) == ("GC-NET-001", "error", ("n2",))
+    assert finding.cause == (
+        "inbound connections of n2 fail on the data network: "
+        "ports 29400-29599, 32768-64999 (all of rendezvous, ephemeral and mpi) dropped (no answer)"
+    )
+    assert finding.evidence[:3] == (
+        "3 of 3 peers",
+        "21 of 21 probes",
+        "failing ports: 29400, 29599, 32768, 42178, 60999, 61000, 64999",
+    )
+    assert "outbound connections of n2: all of them work" in finding.ruled_out
+    about = finding.about
+    assert (about.kind, about.nodes, about.direction, about.ports) == (
+        "direction",
+        ("n2",),
+        "inbound",
+        ((29400, 29599), (32768, 64999)),
+    )
+    assert finding.reproduce == "ansible-playbook baremetal.gpu_cluster.check -i <inventory> --limit n1,n2"
+
+
+def test_outbound_blocked_names_one_node() -> None:
+    run = Run()
+    run.outbound("n3", (1024, 65535, "unreachable"))
+    finding = run.only()
+    assert (finding.id, finding.hosts) == ("GC-NET-002", ("n3",))
+    assert "rejected" in finding.cause and "dropped" not in finding.cause
+
+
+def test_one_directed_link() -> None:
+    run = Run()
+    run.bad["n2", "n4"] = [EVERYTHING]
+    finding = run.only()
+    assert (finding.id, finding.hosts) == ("GC-NET-003", ("n2", "n4"))
+    assert finding.cause.startswith("the link n2 -> n4 is closed: ports 29400-29599, 32768-64999 ")
+    assert (finding.about.kind, finding.about.nodes) == ("link", ("n2", "n4"))
+
+
+def test_both_directions_of_a_link_are_one_finding() -> None:
+    run = Run()
+    run.bad["n2", "n4"] = run.bad["n4", "n2"] = [EVERYTHING]
+    finding = run.only()
+    assert (finding.id, finding.hosts) == ("GC-NET-003", ("n2", "n4"))
+    assert "the links between n2 and n4 are closed in both directions" in finding.cause
+    assert finding.about.kind == "group"
+
+
+def test_a_node_is_not_blamed_for_a_third_of_its_links() -> None:
+    run = Run(SEVEN)
+    run.bad = {("n3", "n2"): [EVERYTHING], ("n4", "n2"): [EVERYTHING]}
+    assert ids(run.findings()) == [("GC-NET-003", ("n3", "n2")), ("GC-NET-003", ("n4", "n2"))]
+
+
+def test_two_nodes_and_a_link_at_once() -> None:
+    run = Run(SEVEN)
+    run.inbound("n2", EVERYTHING)
+    run.outbound("n5", (1024, 65535, "unreachable"))
+    run.bad["n6", "n7"] = [(29400, 29599, "unreachable")]
+    assert ids(run.findings()) == [("GC-NET-001", ("n2",)), ("GC-NET-002", ("n5",)), ("GC-NET-003", ("n6", "n7"))]
+
+
+def test_five_faults_at_once() -> None:
+    hosts = [f"n{number}" for number in range(1, 9)]
+    run = Run(hosts)
+    run.inbound("n2", EVERYTHING)
+    run.inbound("n3", (46720, 60999, "unreachable"))
+    run.outbound("n5", (61000, 64999, "timeout"))
+    run.bad["n6", "n7"] = [EVERYTHING]
+    run.bad["n1", "n4"] = run.bad["n4", "n1"] = [(29400, 29599, "timeout")]
+    found = run.findings()
+    assert ids(found) == [
+        ("GC-NET-001", ("n2",)),
+        ("GC-NET-001", ("n3",)),
+        ("GC-NET-002", ("n5",)),
+        ("GC-NET-003", ("n1", "n4")),
+        ("GC-NET-003", ("n6", "n7")),
+    ]
+    assert "ports 46720-60999 (ephemeral) rejected" in found[1].cause
+    assert "ports 61000-64999 (all of mpi) dropped" in found[2].cause
+
+
+def test_all_nodes_blocked_is_one_finding() -> None:
+    run = Run()
+    for host in HOSTS:
+        run.inbound(host, (32768, 60999, "unreachable"))
+    finding = run.only()
+    assert (finding.id, finding.hosts) == ("GC-NET-001", tuple(HOSTS))
+    assert finding.cause == (
+        "all 4 nodes block each other on the data network: ports 32768-60999 (all of ephemeral) rejected"
+    )
+    assert finding.about.kind == "cluster" and "rendezvous" not in finding.cause
+    assert "the ports of rendezvous and mpi: none of them failed" in finding.ruled_out
+
+
+def test_two_nodes_blocking_each_other() -> None:
+    run = Run(["n1", "n2"])
+    run.bad = {("n1", "n2"): [EVERYTHING], ("n2", "n1"): [EVERYTHING]}
+    assert ids(run.findings()) == [("GC-NET-001", ("n1", "n2"))]
+
+
+def test_most_nodes_alike_are_one_finding() -> None:
+    run = Run(SEVEN)
+    for host in SEVEN[:5]:
+        run.inbound(host, (40000, 50000, "timeout"))
+    finding = run.only()
+    assert (finding.id, finding.hosts) == ("GC-NET-001", tuple(SEVEN[:5]))
+    assert finding.cause.startswith("5 of 7 nodes are alike: inbound connections of n1, n2, n3, n4 and n5 fail")
+
+
+def test_a_rack_is_one_finding() -> None:
+    run = Run([f"n{number}" for number in range(1, 9)])
+    run.labels = {host: {"rack": "r3" if host in ("n2", "n5", "n7") else "r1"} for host in run.hosts}
+    for source in run.hosts:
+        for target in run.hosts:
+            if run.labels[source] != run.labels[target]:
+                run.bad[source, target] = [EVERYTHING]
+    finding = run.only()
+    assert (finding.id, finding.hosts) == ("GC-NET-004", ("n2", "n5", "n7"))
+    assert finding.cause.startswith(
+        "all failing links cross rack=r3: connections between the nodes with rack=r3 and all others fail"
+    )
+    assert finding.about.label == "rack=r3" and finding.evidence[0] == "30 of 30 links"
+
+
+def test_without_a_search_the_ports_that_were_tried_are_told() -> None:
+    run = Run()
+    run.searched = False
+    run.inbound("n2", (32768, 60999, "unreachable"))
+    finding = run.only()
+    assert finding.cause.endswith("fail on the data network: 9 probes of the ephemeral ports rejected")
+    assert not any("exact" in one for one in finding.evidence)
+
+
+def test_exact_intervals_with_drop_and_reject_told_apart() -> None:
+    run = Run()
+    run.inbound("n2", (40000, 50000, "timeout"), (60000, 63000, "unreachable"))
+    finding = run.only()
+    assert "ports 40000-50000 (ephemeral) dropped (no answer), " in finding.cause
+    assert "ports 60000-63000 (ephemeral and mpi) rejected" in finding.cause
+    assert finding.about.ports == ((40000, 50000), (60000, 63000))
+    assert "39.0% of the ephemeral ports of n2: a job meets it by the luck of its ports" in finding.evidence
+    assert any("without listeners: the intervals are exact" in one for one in finding.evidence)
+
+
+def test_a_port_that_only_some_saw_rejected_is_not_told_twice() -> None:
+    run = Run()
+    run.inbound("n2", (40000, 50000, "timeout"))
+    run.bad["n4", "n2"] = [(40000, 44999, "unreachable"), (45000, 50000, "timeout")]
+    cause = run.only().cause
+    assert "ports 40000-44999 (ephemeral) rejected, ports 45000-50000 (ephemeral) dropped" in cause
+
+
+def test_what_is_blocked_outside_of_the_plan_is_no_fault() -> None:
+    """A firewall that opens the plan blocks all else; the search finds that too."""
+    run = Run()
+    run.inbound("n2", (1024, 29399, "unreachable"), (40000, 50000, "timeout"), (64000, 65535, "timeout"))
+    finding = run.only()
+    assert finding.cause.endswith(": ports 40000-50000, 64000-64999 (ephemeral and mpi) dropped (no answer)")
+    assert finding.about.ports == ((40000, 50000), (64000, 64999))
+    assert "blocked as well, and not asked for: ports 1024-29399, 65000-65535" in finding.evidence
+    run.ranges = {}
+    assert "ports 1024-29399 rejected, ports 40000-50000, 64000-65535 dropped" in run.only().cause
+
+
+def test_one_rejection_among_timeouts_is_a_rejection() -> None:
+    """ICMP is rate limited, so that some sources see nothing of a rule that rejects."""
+    run = Run()
+    run.inbound("n2", (40000, 50000, "timeout"))
+    run.bad["n4", "n2"] = [(40000, 50000, "unreachable")]
+    assert run.only().cause.endswith("ports 40000-50000 (ephemeral) rejected")
+
+
+def test_an_error_of_the_nodes_own_kernel_is_told_as_it_is() -> None:
+    run = Run()
+    run.searched = False
+    run.outbound("n2", (1024, 65535, "ENETDOWN"))
+    finding = run.only()
+    assert finding.id == "GC-NET-002" and "ENETDOWN" in finding.cause
+
+
+def test_what_the_search_did_not_find_is_told_by_its_ports() -> None:
+    run = Run()
+    run.inbound("n2", (40000, 50000, "timeout"), (61000, 61000, "EACCES"))
+    cause = run.only().cause
+    assert "ports 40000-50000 (ephemeral) dropped (no answer), 3 probes of the mpi ports EACCES" in cause
+
+
+def test_a_direction_with_a_closed_link_is_not_ruled_out() -> None:
+    run = Run()
+    run.inbound("n2", EVERYTHING)
+    run.bad["n2", "n3"] = [(61000, 64999, "timeout")]
+    node, link = run.findings()
+    assert (node.hosts, link.hosts) == (("n2",), ("n2", "n3"))
+    assert not any("outbound connections" in one for one in node.ruled_out)
+
+
+def test_the_largest_payload_rules_out_the_mtu() -> None:
+    run = Run()
+    run.inbound("n2", (40000, 50000, "timeout"))
+    assert "the MTU: 1 MiB arrives on a port that is open" in run.only().ruled_out
+    run.inbound("n2", EVERYTHING)
+    assert not any("MTU" in one for one in run.only().ruled_out)
+
+
+@pytest.mark.parametrize(
+    ("direction", "where"),
+    [("inbound", "through to n2: "), ("outbound", "through from n2: "), ("both", "to and from n2: ")],
+)
+def test_an_mtu_hole_names_what_passed_and_what_stalled(direction: str, where: str) -> None:
+    run = Run()
+    run.failure = {"passed_bytes": 1300, "stalled_bytes": 1500}
+    if direction != "outbound":
+        run.inbound("n2", (32768, 32768, "stalled"))
+    if direction != "inbound":
+        run.outbound("n2", (32768, 32768, "stalled"))
+    finding = run.only()
+    assert (finding.id, finding.hosts) == ("GC-NET-005", ("n2",))
+    assert "payloads above 1300 bytes do not " in finding.cause and where in finding.cause
+    assert "1300 bytes pass, 1500 bytes stall" in finding.cause
+    assert "MTU" in finding.cause and "MTU" in finding.fix
+
+
+def test_what_does_not_answer_the_smallest_payload_is_no_mtu_hole() -> None:
+    run = Run()
+    run.failure = {"passed_bytes": 0, "stalled_bytes": 64}
+    run.inbound("n2", (1024, 65535, "stalled"))
+    finding = run.only()
+    assert (finding.id, finding.hosts) == ("GC-NET-011", ("n2",))
+    assert "not even 64 bytes are answered" in finding.cause and "MTU" not in finding.cause + finding.fix
+
+
+def test_a_reset_is_told_with_the_worker_that_listens() -> None:
+    run = Run()
+    run.inbound("n2", (32768, 60999, "refused"))
+    finding = run.only()
+    assert (finding.id, finding.hosts) == ("GC-NET-009", ("n2",))
+    assert "refused (reset) although a worker listens there: ports 32768, 42178, 60999 (ephemeral)" in finding.cause
+
+
+def test_a_reset_of_one_link() -> None:
+    run = Run(SEVEN)
+    run.inbound("n2", EVERYTHING)
+    run.bad["n6", "n7"] = [(1024, 65535, "refused")]
+    assert ids(run.findings()) == [("GC-NET-001", ("n2",)), ("GC-NET-009", ("n6", "n7"))]
+
+
+def test_a_foreign_listener_is_quoted() -> None:
+    run = Run()
+    run.failure = {"said": "SSH-2.0-OpenSSH_8.7"}
+    run.inbound("n2", (29400, 29400, "foreign"))
+    finding = run.only()
+    assert (finding.id, finding.hosts) == ("GC-NET-008", ("n2",))
+    assert "to n2 on port 29400, and says 'SSH-2.0-OpenSSH_8.7'" in finding.cause
+    assert "on n2" in finding.fix and "ss -Hltnp" in finding.command
+
+
+def test_two_kinds_of_trouble_on_one_node_are_two_findings() -> None:
+    run = Run()
+    run.inbound("n2", (61000, 64999, "timeout"), (29400, 29599, "refused"))
+    assert ids(run.findings()) == [("GC-NET-001", ("n2",)), ("GC-NET-009", ("n2",))]
+
+
+def test_what_passes_by_luck_is_said() -> None:
+    run = Run()
+    run.addresses = {host: f"192.0.2.{number}" for number, host in enumerate(HOSTS, 1)}
+    run.inbound("n4", EVERYTHING)
+    assert ids(run.findings()) == [("GC-NET-001", ("n4",)), ("GC-NET-010", ())]
+    run.bad = {}
+    run.inbound("n1", EVERYTHING)
+    assert ids(run.findings()) == [("GC-NET-001", ("n1",))]
+
+
+FIREWALLD = "inet firewalld filter_IN_public: reject with icmpx admin-prohibited"
+BY_HAND = "inet mine input: tcp dport 32768-60999 drop"
+
+
+def test_the_nodes_own_firewalld_is_opened_with_the_plan() -> None:
+    run = Run()
+    run.inbound("n2", (32768, 60999, "timeout"))
+    run.rules("n2", "inbound", FIREWALLD, (32768, 60999))
+    finding = run.only()
+    assert finding.variables == {"n2": {"cluster_firewall_ports": PLAN["firewall_ports"]}}
+    assert "--tags cluster_firewall" in finding.command and "n2" in finding.command
+    assert f"rule of n2, inbound: {FIREWALLD}" in finding.evidence and finding.confidence == 0.99
+
+
+def test_without_the_plan_no_variable_is_named() -> None:
+    run = Run()
+    run.plan = None
+    run.inbound("n2", (32768, 60999, "timeout"))
+    run.rules("n2", "inbound", FIREWALLD, (32768, 60999))
+    assert run.only().variables == {}
+
+
+def test_one_fix_for_all_nodes_with_the_same_rule() -> None:
+    run = Run()
+    for host in HOSTS:
+        run.inbound(host, (32768, 60999, "timeout"))
+        run.rules(host, "inbound", FIREWALLD, (32768, 60999))
+    finding = run.only()
+    assert set(finding.variables) == set(HOSTS) and finding.fix.count("cluster_firewall") == 1
+    assert all(host in finding.command for host in HOSTS)
+
+
+def test_a_rule_of_somebody_else_is_named_and_no_variable_is() -> None:
+    run = Run()
+    run.inbound("n2", (32768, 60999, "timeout"))
+    run.rules("n2", "inbound", BY_HAND, (32768, 60999))
+    finding = run.only()
+    assert finding.variables == {} and any(BY_HAND in one for one in finding.evidence)
+    assert "cluster_firewall" not in finding.fix + finding.command
+
+
+def test_a_rule_for_outgoing_packets_is_that_of_the_source() -> None:
+    run = Run()
+    run.outbound("n3", (32768, 60999, "timeout"))
+    run.rules("n3", "outbound", BY_HAND, (32768, 60999))
+    finding = run.only()
+    assert finding.id == "GC-NET-002" and f"rule of n3, outbound: {BY_HAND}" in finding.evidence
+
+
+def test_what_both_ends_permit_is_blocked_between_them() -> None:
+    run = Run()
+    run.inbound("n2", (40000, 50000, "timeout"))
+    run.rules("n2", "inbound", "")
+    finding = run.only()
+    assert "ACL of the switch" in finding.fix and "security group" in finding.fix and "40000-50000" in finding.fix
+    assert finding.variables == {} and finding.command == ""
+    (said,) = [one for one in finding.ruled_out if one.startswith("the packet filters: those of ")]
+    assert all(host in said for host in HOSTS)
+
+
+def test_rules_that_nobody_could_read_rule_out_nothing() -> None:
+    run = Run()
+    run.inbound("n2", (40000, 50000, "timeout"))
+    run.rules("n2", "inbound", "")
+    run.static["n2"]["packet_filter"] = {"readable": False, "why": "nft is not installed"}
+    finding = run.only()
+    assert "cluster_firewall" in finding.fix and not any("packet filters" in one for one in finding.ruled_out)
+
+
+def test_a_kernel_that_draws_ports_outside_of_the_plan() -> None:
+    run = Run()
+    run.plan = {**PLAN, "ephemeral": {"first": 32768, "last": 40000}, "mpi": {"first": 61000, "last": 64999}}
+    run.inbound("n2", (40001, 60999, "unreachable"))
+    run.rules("n2", "inbound", FIREWALLD, (40001, 60999))
+    finding = run.only()
+    assert "the kernel of n2 draws its ports from 32768-60999, the plan opens 32768-40000" in finding.fix
+    assert finding.variables == {"n2": {"kernel_tuning_ephemeral_range": {"first": 32768, "last": 40000}}}
+    assert "--tags kernel_tuning --limit n2" in finding.command
+    # A port of the plan failed too: the range is not what is wrong.
+    run.inbound("n2", (32768, 60999, "unreachable"))
+    assert "kernel_tuning" not in run.only().command
+
+
+def test_everything_is_plain_data() -> None:
+    run = Run()
+    run.inbound("n2", (40000, 50000, "timeout"))
+    shown = run.only().as_dict()
+    assert shown["subject"]["ports"] == ((40000, 50000),) and shown["confidence"] == pytest.approx(0.95)
+
+
+def test_one_of_sixty_four_nodes() -> None:
+    run = Run([f"n{number}" for number in range(64)])
+    run.labels = {host: {"rack": str(number // 8)} for number, host in enumerate(run.hosts)}
+    run.inbound("n33", EVERYTHING)
+    assert ids(run.findings()) == [("GC-NET-001", ("n33",))]
+
+
+def test_the_answer_of_another_cause_does_not_say_how_this_one_looks() -> None:
+    """n4 rejects what it sends to anybody; n2 drops, and on their common link the rejection comes first."""
+    run = Run([f"n{number}" for number in range(1, 9)])
+    run.inbound("n2", (40000, 50000, "timeout"))
+    run.outbound("n4", (1024, 65535, "unreachable"))
+    run.bad["n4", "n2"] = [(1024, 65535, "unreachable")]
+    causes = {one.id: one.cause for one in run.findings()}
+    assert "ports 40000-50000 (ephemeral) dropped (no answer)" in causes["GC-NET-001"], causes
+    assert "dropped" not in causes["GC-NET-002"]
+
+
+def test_a_node_with_more_failing_peers_than_it_searches_has_exact_ports_all_the_same() -> None:
+    run = Run([f"n{number}" for number in range(1, 17)])
+    run.outbound("n9", (36273, 61819, "timeout"))
+    run.most_searched = 8
+    finding = run.only()
+    assert (finding.id, finding.hosts, finding.about.ports) == ("GC-NET-002", ("n9",), ((36273, 61819),))
+    assert not any("not asked for" in one for one in finding.evidence)

@@ -1,0 +1,210 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The survey of one node over workers on loopback addresses, and its compact form."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import (
+    bisection,
+    dialing,
+    links,
+    quality,
+)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import protocol as mesh
+
+NONCE = "0123456789abcdef" * 2
+SETTINGS = dialing.Settings(NONCE, "127.0.0.1", 0.5)
+PEER = {
+    "host": "n2",
+    "address": "192.0.2.2",
+    "ports": [
+        {"port": 29500, "range": "rendezvous"},
+        {"port": 32768, "range": "ephemeral"},
+        {"port": 60999, "range": "ephemeral"},
+    ],
+    "ranges": [{"name": "rendezvous", "first": 29500, "last": 29599}],
+}
+
+
+def respond(connection: socket.socket) -> None:
+    responder = mesh.Responder(connection, NONCE)
+    with selectors.DefaultSelector() as selector:
+        selector.register(connection, selectors.EVENT_READ)
+        while not responder.step():
+            selector.select(1)
+    connection.close()
+
+
+def hole(connection: socket.socket) -> None:
+    """A path that passes small packets only."""
+    while len(connection.recv(2000)) == 104:
+        connection.sendall(mesh.answer(NONCE))
+    threading.Event().wait(5)
+
+
+def banner(connection: socket.socket) -> None:
+    connection.sendall(b"SSH-2.0-OpenSSH")
+
+
+class Nodes:
+    """Peers on loopback addresses; each port is answered by its own function, or closed."""
+
+    def __init__(self) -> None:
+        self.listeners: list[socket.socket] = []
+
+    def peer(self, host: str, *handlers: Callable[[socket.socket], None] | None) -> dict[str, Any]:
+        number = len(self.listeners) + 10
+        address = f"127.0.0.{number}"
+        ports = []
+        for handler in handlers:
+            listener = mesh.bind_listener(address, 0)
+            ports.append({"port": listener.getsockname()[1], "range": "ephemeral"})
+            if handler is None:
+                listener.close()
+                continue
+            self.listeners.append(listener)
+            threading.Thread(target=self.serve, args=(listener, handler), daemon=True).start()
+        return {"host": host, "address": address, "ports": ports, "ranges": []}
+
+    def serve(self, listener: socket.socket, handler: Callable[[socket.socket], None]) -> None:
+        listener.setblocking(True)
+        while True:
+            try:
+                connection, _peer = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=handler, args=(connection,), daemon=True).start()
+
+
+@pytest.fixture
+def nodes() -> Iterator[Nodes]:
+    made = Nodes()
+    yield made
+    for one in made.listeners:
+        one.close()
+
+
+def test_a_healthy_link_is_short(nodes: Nodes) -> None:
+    book = [nodes.peer("n1", respond), nodes.peer("n2", respond, respond, respond)]
+    (found,) = links.survey(book, "n1", SETTINGS)
+    assert (found["host"], found["probes"], found["retransmits"]) == ("n2", 3, 0)
+    assert 0 < found["milliseconds"] < 1000 and found["bytes_per_second"] > 1e6
+    assert found["failures"] == found["blocked"] == found["searched"] == []
+
+
+def test_each_trouble_is_told_apart(nodes: Nodes) -> None:
+    book = [
+        nodes.peer("hole", hole, respond),
+        nodes.peer("gone", respond, None),
+        nodes.peer("foreign", banner, respond),
+        nodes.peer("good", respond),
+    ]
+    found = {one["host"]: one for one in links.survey(book, "me", SETTINGS)}
+    assert list(found) == ["hole", "gone", "foreign", "good"]
+    (failure,) = found["hole"]["failures"]
+    assert (failure["result"], failure["passed_bytes"], failure["stalled_bytes"]) == (mesh.STALLED, 64, 1300)
+    (failure,) = found["gone"]["failures"]
+    assert failure["result"] == mesh.REFUSED and "passed_bytes" not in failure
+    (failure,) = found["foreign"]["failures"]
+    assert (failure["result"], failure["said"]) == (mesh.FOREIGN, "SSH-2.0-OpenSSH")
+    assert found["good"]["failures"] == []
+    # A hole is not measured; the ladder of the other two found a port that works.
+    assert {host: one["bytes_per_second"] is None for host, one in found.items()} == {
+        "hole": True,
+        "gone": False,
+        "foreign": True,
+        "good": False,
+    }
+
+
+def test_the_ladder_goes_elsewhere_when_its_port_is_closed(nodes: Nodes) -> None:
+    (found,) = links.survey([nodes.peer("n2", None, hole)], "n1", SETTINGS)
+    assert [one["result"] for one in found["failures"]] == [mesh.REFUSED, mesh.STALLED]
+
+
+def test_a_busy_moment_is_no_failure(nodes: Nodes) -> None:
+    seen: list[int] = []
+
+    def late(connection: socket.socket) -> None:
+        seen.append(1)
+        if len(seen) == 1:
+            threading.Event().wait(2)
+        respond(connection)
+
+    (found,) = links.survey([nodes.peer("n2", late, respond)], "n1", SETTINGS)
+    assert found["failures"] == [] and len(seen) > 1
+
+
+def test_blocked_ports_are_searched_on_eight_peers_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The calls are replaced: nothing on loopback drops."""
+    knocked = set()
+
+    def dial(targets: list[dialing.Target], _settings: dialing.Settings, **_limits: Any) -> list[dialing.Outcome]:
+        knocked.update(target.host for target in targets if not target.payloads)
+        found = []
+        for target in targets:
+            result = mesh.TIMEOUT if 40000 <= target.port <= 50000 else mesh.OK
+            found.append(dialing.Outcome(target, result, 1.0, None if result == mesh.TIMEOUT else 0.5, (), 0, ""))
+        return found
+
+    monkeypatch.setattr(links, "dial", dial)
+    monkeypatch.setattr(quality, "dial", dial)
+    ports = [{"port": 32768, "range": "ephemeral"}, {"port": 45000, "range": "ephemeral"}]
+    book = [{"host": f"n{number}", "address": "192.0.2.9", "ports": ports, "ranges": []} for number in range(12)]
+    found = {one["host"]: one for one in links.survey(book, "n5", SETTINGS)}
+    assert list(found) == [peer["host"] for peer in book if peer["host"] != "n5"]
+    # Those after this node come first.
+    assert knocked == {"n6", "n7", "n8", "n9", "n10", "n11", "n0", "n1"}
+    assert found["n6"]["blocked"] == [{"first": 40000, "last": 50000, "result": mesh.TIMEOUT}]
+    assert found["n6"]["searched"] == [[1024, 65535]]
+    assert [one["port"] for one in found["n2"]["failures"]] == [45000]
+    assert found["n2"]["blocked"] == found["n2"]["searched"] == []
+
+
+def test_one_port_of_a_peer_gets_the_ladder() -> None:
+    found = links.targets(PEER, 2.0)
+    assert [(one.port, one.payloads) for one in found] == [
+        (29500, links.SMALL),
+        (32768, links.LADDER),
+        (60999, links.SMALL),
+    ]
+    assert [one.timeout_seconds for one in found] == [None, 2.0, None]
+    assert links.targets(PEER, 60.0)[1].timeout_seconds == links.LADDER_SECONDS
+
+
+def test_a_peer_without_ephemeral_ports_gets_the_ladder_on_its_first_one() -> None:
+    peer = dict(PEER, ports=PEER["ports"][:1])
+    assert [one.payloads for one in links.targets(peer, 2.0)] == [links.LADDER]
+    assert links.targets(dict(PEER, ports=[]), 2.0) == []
+
+
+def test_each_node_begins_with_another_peer() -> None:
+    book = [{"host": name} for name in "abcd"]
+    assert ["".join(peer["host"] for peer in links.rotated(book, name)) for name in "abcd"] == [
+        "bcd",
+        "cda",
+        "dab",
+        "abc",
+    ]
+
+
+def test_the_median_handshake_counts_only_ports_that_answered() -> None:
+    def outcome(port: int, result: str, connect_ms: float | None) -> dialing.Outcome:
+        return dialing.Outcome(dialing.Target("n2", "192.0.2.2", port, "x"), result, 9.0, connect_ms, (), 0, "")
+
+    outcomes = [outcome(1, mesh.OK, 0.1), outcome(2, mesh.OK, 0.3), outcome(3, mesh.FOREIGN, 50.0)]
+    outcomes.append(outcome(4, mesh.TIMEOUT, None))
+    made = links.link("n2", outcomes, quality.Quality(1234.6, 2), None)
+    assert (made["milliseconds"], made["bytes_per_second"], made["retransmits"], made["probes"]) == (0.2, 1235, 2, 4)
+    assert [one["port"] for one in made["failures"]] == [3, 4]
+    searched = bisection.Search("n2", [], {})
+    assert links.link("n2", outcomes[3:], None, searched)["milliseconds"] is None

@@ -1,0 +1,105 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rate and retransmissions: of real connections on loopback, and of numbers."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import dialing, quality
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import protocol as mesh
+
+NONCE = "0123456789abcdef" * 2
+SETTINGS = dialing.Settings(NONCE, "127.0.0.1", 0.5)
+
+
+class Worker(threading.Thread):
+    """Answers probes on one port.  pause: seconds before each reading of the first ``slow`` connections."""
+
+    def __init__(self, slow: int, pause: float) -> None:
+        super().__init__(daemon=True)
+        self.listener = mesh.bind_listener("127.0.0.1", 0)
+        self.slow, self.pause = slow, pause
+        self.accepted = 0
+
+    def run(self) -> None:
+        self.listener.setblocking(True)
+        while True:
+            try:
+                connection, _peer = self.listener.accept()
+            except OSError:
+                return
+            self.accepted += 1
+            pause = self.pause if self.accepted <= self.slow else 0.0
+            threading.Thread(target=self.serve, args=(connection, pause), daemon=True).start()
+
+    def serve(self, connection: socket.socket, pause: float) -> None:
+        responder = mesh.Responder(connection, NONCE)
+        with selectors.DefaultSelector() as selector:
+            selector.register(connection, selectors.EVENT_READ)
+            time.sleep(pause)
+            while not responder.step():
+                selector.select(1)
+        connection.close()
+
+    def target(self, host: str) -> dialing.Target:
+        return dialing.Target(host, "127.0.0.1", self.listener.getsockname()[1], "ephemeral")
+
+
+@pytest.fixture
+def workers() -> Iterator[list[Worker]]:
+    made: list[Worker] = []
+    yield made
+    for one in made:
+        one.listener.close()
+
+
+def begin(workers: list[Worker], slow: int = 0, pause: float = 0.0) -> Worker:
+    worker = Worker(slow, pause)
+    workers.append(worker)
+    worker.start()
+    return worker
+
+
+def test_every_link_gets_a_rate(workers: list[Worker]) -> None:
+    targets = [begin(workers).target(f"n{number}") for number in range(6)]
+    found, failed = quality.measure(targets, SETTINGS, 5)
+    assert failed == [] and set(found) == {target.host for target in targets}
+    assert all(one.bytes_per_second > 1e6 and one.retransmits == 0 for one in found.values())
+
+
+def test_a_link_that_was_slow_once_is_measured_again(workers: list[Worker]) -> None:
+    targets = [begin(workers).target(f"n{number}") for number in range(4)]
+    hiccup = begin(workers, slow=1, pause=0.3)
+    found, _failed = quality.measure([*targets, hiccup.target("late")], SETTINGS, 5)
+    assert hiccup.accepted == 2
+    assert found["late"].bytes_per_second > quality.LONG_BYTES / 0.3
+
+
+def test_a_link_that_fails_once_is_no_failure_and_one_that_fails_twice_is(workers: list[Worker]) -> None:
+    once, always = begin(workers, slow=1, pause=3), begin(workers, slow=9, pause=3)
+    targets = [begin(workers).target("n1"), once.target("once"), always.target("always")]
+    found, failed = quality.measure(targets, SETTINGS, 5)
+    assert set(found) == {"n1", "once"}
+    assert [(one.target.host, one.result, one.stalled_bytes) for one in failed] == [
+        ("always", mesh.STALLED, quality.LONG_BYTES)
+    ]
+
+
+def test_the_best_of_several_measurements_counts() -> None:
+    steps = [dialing.Step(1000, 0.5, 0), dialing.Step(1000, 0.1, 3)]
+    assert quality.quality(steps) == (10000.0, 0)
+
+
+def test_what_is_measured_again() -> None:
+    usual = {f"n{number}": quality.Quality(1000.0, 0) for number in range(5)}
+    odd = {"slow": quality.Quality(499.0, 0), "fair": quality.Quality(501.0, 0), "lossy": quality.Quality(1000.0, 1)}
+    assert quality.again({**usual, **odd}) == {"slow", "lossy"}
+    assert quality.again({}) == set()

@@ -1,0 +1,414 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From what ranks reported to findings: each case is a fault, and only its culprit may be named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import ERROR, WARNING, Finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import findings as rank_findings
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.texts import causes
+
+HOSTS = ["n1", "n2", "n3", "n4"]
+ADDRESSES = {host: f"192.0.2.1{host[1:]}" for host in HOSTS}
+MIB = 1 << 20
+RECV = "RuntimeError: [unbound_buffer.cc:78] Timed out waiting 8000ms for recv operation to complete"
+CLOSED = "RuntimeError: [pair.cc:554] Connection closed by peer [192.0.2.12]:56325"
+STORE = {"event": "store"}
+JOINED = {"event": "joined"}
+DONE = {"event": "done"}
+
+
+def error(text: str) -> dict[str, Any]:
+    return {"event": "error", "text": text}
+
+
+def size(
+    size_bytes: int = MIB, seconds: tuple[float, ...] = (0.01, 0.02, 0.03), wrong: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    return {"event": "size", "size_bytes": size_bytes, "seconds": list(seconds), "checked": 5, "wrong": wrong}
+
+
+class Run:
+    """A healthy run of four hosts with one rank each, to be damaged by a test."""
+
+    def __init__(self) -> None:
+        self.plan = {
+            "hosts": HOSTS,
+            "ranks": {host: [number] for number, host in enumerate(HOSTS)},
+            "world_size": len(HOSTS),
+        }
+        self.events: dict[str, list[dict[str, Any]]] = {host: [STORE, JOINED, size(), DONE] for host in HOSTS}
+        self.states: dict[str, str] = {}
+        self.exits: dict[str, int] = {}
+        self.stderr: dict[str, str] = {}
+        self.moved: dict[str, int] = {}
+        self.known: list[Finding] = []
+        self.lost: dict[str, Finding] = {}
+
+    def collect(self) -> dict[str, Any]:
+        return {
+            host: {
+                "state": self.states.get(host, "finished"),
+                "hostname": host,
+                "interface_bytes": {"rx_bytes": self.moved.get(host, 10**8), "tx_bytes": 10**8},
+                "ranks": [
+                    {
+                        "local_rank": 0,
+                        "events": [{"event": "ready", "torch": "2.13.0+cpu"}, *self.events[host]],
+                        "exit_code": self.exits.get(host, 0),
+                        "stderr_tail": self.stderr.get(host, ""),
+                    }
+                ],
+            }
+            for host in HOSTS
+            if host not in self.lost
+        }
+
+    def judge(self) -> rank_findings.Judgement:
+        return rank_findings.findings(self.plan, self.collect(), self.lost, self.known, addresses=ADDRESSES)
+
+    def all_but(self, host: str, text: str) -> None:
+        """Every other rank ends with this error, after the rendezvous."""
+        for other in HOSTS:
+            if other != host:
+                self.events[other] = [STORE, JOINED, error(text)]
+
+
+def ids(found: rank_findings.Judgement) -> list[tuple[str, tuple[str, ...]]]:
+    return [(finding.id, finding.hosts) for finding in found.findings]
+
+
+def finding(number: str, *hosts: str, severity: str = ERROR) -> Finding:
+    return Finding(number, severity, hosts, "a cause", "a fix")
+
+
+def test_healthy() -> None:
+    found = Run().judge()
+    assert found.findings == [] and found.unexplained == []
+    (one,) = found.sizes
+    assert one.seconds == 0.02 and (one.low_seconds, one.high_seconds) == (0.01, 0.03)
+    assert one.algbw_gb_per_s == pytest.approx(MIB / 0.02 / 1e9)
+    assert one.busbw_gb_per_s == pytest.approx(one.algbw_gb_per_s * 1.5)
+    assert one.iterations == 3 and set(one.seconds_by_rank) == {"0", "1", "2", "3"}
+    assert [rank["rank"] for rank in found.ranks] == [0, 1, 2, 3] and found.fit is None
+
+
+def test_latency_and_bandwidth_come_from_all_sizes() -> None:
+    run = Run()
+    times = {4: 0.001, 4096: 0.001 + 4096 / 1e9, MIB: 0.001 + MIB / 1e9}
+    for host in HOSTS:
+        run.events[host] = [STORE, JOINED, *(size(number, (seconds,)) for number, seconds in times.items()), DONE]
+    found = run.judge().fit
+    assert found is not None
+    assert found["alpha_seconds"] == pytest.approx(0.001, rel=0.01)
+    assert found["beta_bytes_per_second"] == pytest.approx(1e9, rel=0.01)
+
+
+def test_a_size_that_one_rank_did_not_finish_has_no_result() -> None:
+    run = Run()
+    run.events["n3"] = [STORE, JOINED, error(RECV)]
+    assert run.judge().sizes == []
+
+
+def test_a_rank_that_died_without_a_word() -> None:
+    run = Run()
+    run.all_but("n2", "Timed out")
+    run.events["n2"] = []
+    found = run.judge()
+    assert ids(found) == [("GC-RUN-001", ("n2",))]
+    assert {one["host"] for one in found.unexplained} == {"n1", "n3", "n4"}
+
+
+def test_a_killed_rank_explains_what_its_neighbours_print() -> None:
+    run = Run()
+    run.all_but("n2", CLOSED)
+    run.events["n2"] = [STORE, JOINED, size(4096)]
+    run.exits["n2"] = -9
+    found = run.judge()
+    assert ids(found) == [("GC-RUN-001", ("n2",))] and found.unexplained == []
+    assert {rank["explained_by"] for rank in found.ranks if rank["host"] != "n2"} == {"GC-RUN-001"}
+
+
+def test_a_stopped_rank_is_told_from_its_victims() -> None:
+    """Stopped by a signal, it says nothing until its worker kills it; the others give up."""
+    run = Run()
+    run.all_but("n3", RECV)
+    run.events["n3"] = [STORE, JOINED]
+    run.states["n3"] = "deadline"
+    found = run.judge()
+    assert ids(found) == [("GC-RUN-001", ("n3",))] and found.unexplained == []
+
+
+def test_when_all_hang_nobody_is_accused() -> None:
+    run = Run()
+    for host in HOSTS:
+        run.events[host] = [STORE, JOINED]
+        run.states[host] = "deadline"
+    assert ids(run.judge()) == [("GC-RUN-001", ())]
+
+
+def test_when_all_hang_the_one_that_never_came_is_accused() -> None:
+    run = Run()
+    for host in HOSTS:
+        run.events[host] = [STORE] if host != "n4" else []
+        run.states[host] = "deadline"
+    assert ids(run.judge()) == [("GC-RUN-001", ("n4",))]
+
+
+def test_a_rank_that_the_store_does_not_know_is_named() -> None:
+    run = Run()
+    run.all_but("n4", "DistNetworkError: Failed to recv, got 0 bytes. Connection was likely closed.")
+    run.events["n1"] = [
+        STORE,
+        {"event": "keys", "missing": [3], "addresses": {}},
+        error("TimeoutError: ranks 3 did not reach the rendezvous in 10 s"),
+    ]
+    run.events["n4"] = []
+    run.states["n4"] = "deadline"
+    found = run.judge()
+    assert ids(found) == [("GC-RUN-002", ("n4",)), ("GC-RUN-001", ())]
+    assert (
+        "rank 3 on n4 never came to the rendezvous (last event ready, killed at the deadline)"
+        in found.findings[0].cause
+    )
+    assert found.unexplained == [] and "explained by the findings above" in found.findings[1].cause
+
+
+def test_a_rank_that_never_published_because_of_its_interface() -> None:
+    """Its own text is closer to the cause than its absence."""
+    run = Run()
+    run.all_but("n2", "DistStoreError: wait timeout after 8000ms, keys: /0//cpu//0/1")
+    run.events["n1"].insert(1, {"event": "keys", "missing": [1], "addresses": {"0": ["192.0.2.11", 41000]}})
+    run.events["n2"] = [STORE, error("[enforce fail at device.cc:84] ifa != nullptr. Unable to find address for: eth9")]
+    found = run.judge()
+    assert ids(found) == [(causes.INTERFACE, ("n2",)), ("GC-RUN-001", ())]
+    assert found.findings[0].cause.startswith("n2: ") and found.unexplained == []
+
+
+def test_a_published_loopback_address_is_named() -> None:
+    run = Run()
+    refused = "connectFullMesh failed with timed out connecting: SO_ERROR: Connection refused, remote=[127.0.1.1]:37260"
+    addresses = {str(number): [f"192.0.2.1{number + 1}", 40000] for number in range(4)}
+    addresses |= {"1": ["127.0.1.1", 40000], "2": ["127.0.1.1", 40001]}
+    for host in HOSTS:
+        run.events[host] = [STORE, error(refused)]
+    run.events["n1"].insert(1, {"event": "keys", "missing": [], "addresses": addresses})
+    found = run.judge()
+    assert ids(found) == [("GC-RUN-004", ("n2", "n3")), ("GC-RUN-001", ())] and found.unexplained == []
+
+
+@pytest.mark.parametrize("number", ["GC-NET-001", "GC-FW-001", "GC-HOST-001", "GC-VER-001"])
+def test_a_finding_about_a_node_that_took_part_explains_the_rest(number: str) -> None:
+    run = Run()
+    run.known = [finding(number, "n3")]
+    run.events["n2"] = []
+    run.all_but("n2", "Timed out")
+    assert ids(run.judge()) == [("GC-RUN-001", ())]
+
+
+def test_a_finding_about_a_node_that_took_no_part_explains_nothing() -> None:
+    """The ranks that died ran among nodes that all reach each other."""
+    run = Run()
+    run.known = [
+        finding("GC-NET-001", "n9"),
+        finding("GC-VER-005", "n1"),
+        finding("GC-VER-001", "n1", severity=WARNING),
+    ]
+    run.events["n2"] = []
+    run.all_but("n2", "Timed out")
+    assert ids(run.judge()) == [("GC-RUN-001", ("n2",))]
+
+
+def test_a_lost_host_explains_what_its_peers_print_and_is_not_told_twice() -> None:
+    run = Run()
+    run.all_but("n2", CLOSED)
+    run.lost = {"n2": finding("GC-HOST-001", "n2")}
+    found = run.judge()
+    assert ids(found) == [("GC-RUN-001", ())] and found.unexplained == []
+    assert {rank.get("explained_by") for rank in found.ranks} == {"GC-HOST-001", None}
+
+
+def test_a_block_that_the_mesh_did_not_see_is_told_by_the_texts() -> None:
+    """Those who are rejected name the node that rejects them; that node itself waits in vain and names none."""
+    run = Run()
+    reject = "Gloo connectFullMesh failed with [pair.cc:152] timed out connecting: SO_ERROR: No route to host, remote="
+    for host in ("n3", "n4"):
+        run.events[host] = [STORE, error(f"{reject}[192.0.2.12]:56325$0")]
+    for host in ("n1", "n2"):
+        run.events[host] = [STORE, error("Gloo connectFullMesh failed with [pair.cc:152] Connect timeout [none]")]
+    found = run.judge()
+    assert ids(found) == [(causes.BLOCKED, ("n2",)), ("GC-RUN-001", ())]
+    assert (
+        found.findings[0].cause.startswith("n2: a connection between ranks was dropped")
+        and len(found.findings[0].evidence) == 4
+    )
+    assert found.findings[0].confidence < 1
+
+
+def test_victims_of_a_rank_that_nobody_names_accuse_nobody() -> None:
+    run = Run()
+    for host in HOSTS:
+        run.events[host] = [STORE, JOINED, error(CLOSED if host == "n1" else RECV)]
+    found = run.judge()
+    assert ids(found) == [(causes.STOPPED, ()), ("GC-RUN-001", ())]
+
+
+def test_what_a_rank_says_of_its_own_node_explains_the_others() -> None:
+    run = Run()
+    run.all_but("n4", CLOSED.replace("192.0.2.12", "192.0.2.14"))
+    run.events["n4"] = [STORE, JOINED, error("RuntimeError: [Errno 24] Too many open files")]
+    found = run.judge()
+    assert ids(found) == [(causes.RESOURCES, ("n4",)), ("GC-RUN-001", ())]
+    assert {rank["explained_by"] for rank in found.ranks} == {causes.RESOURCES}
+
+
+def test_the_same_trouble_on_two_nodes_is_one_finding() -> None:
+    run = Run()
+    for host in HOSTS:
+        run.events[host] = [STORE, error(RECV)]
+    for host in ("n2", "n3"):
+        run.events[host] = [error("RuntimeError: Found no NVIDIA driver on your system.")]
+    assert ids(run.judge()) == [(causes.GPU, ("n2", "n3")), ("GC-RUN-001", ())]
+
+
+def test_a_text_that_a_known_finding_explains_makes_none() -> None:
+    run = Run()
+    run.known = [finding("GC-GPU-001", "n2")]
+    run.events["n2"] = [error("RuntimeError: Found no NVIDIA driver on your system.")]
+    run.all_but("n2", RECV)
+    found = run.judge()
+    assert [one.id for one in found.findings] == ["GC-RUN-001"] and found.unexplained == []
+    assert found.ranks[1]["explained_by"] == "GC-GPU-001"
+
+
+def test_the_last_words_on_standard_error_count_where_there_is_no_error() -> None:
+    run = Run()
+    run.events["n2"] = []
+    run.exits["n2"] = 1
+    run.stderr["n2"] = "Traceback (most recent call last):\nImportError: libcuda.so.1: cannot open shared object file"
+    run.all_but("n2", RECV)
+    found = run.judge()
+    assert ids(found) == [(causes.PYTORCH, ("n2",)), ("GC-RUN-001", ())]
+
+
+def test_warnings_on_standard_error_are_no_text_of_a_fault() -> None:
+    """A rank that comes early tries the rendezvous again and again, and torch warns each time."""
+    run = Run()
+    run.events["n3"] = [STORE, JOINED]
+    run.states["n3"] = "deadline"
+    run.stderr["n3"] = (
+        "[W1121 20:00:28.5 TCPStore.cpp:138] [c10d] recvValue failed on SocketImpl: Connection reset by peer\n"
+        "Exception raised from recvBytes\nframe #5: c10d::TCPStore::ping()\n"
+    )
+    run.all_but("n3", RECV)
+    found = run.judge()
+    assert ids(found) == [("GC-RUN-001", ("n3",))] and found.ranks[2]["text"] == ""
+
+
+def test_a_line_that_was_cut_in_its_middle_is_no_text() -> None:
+    """The worker keeps the last 4096 bytes, and those may begin in the middle of a stack."""
+    run = Run()
+    run.events["n3"] = [STORE, JOINED]
+    run.exits["n3"] = -9
+    frame = "frame #1: c10d::TCPStore::ping() + 0xf9\n"
+    run.stderr["n3"] = ("allocator<char> >) + 0x9d\n" + frame * 200)[:4096]
+    assert run.judge().unexplained == []
+    run.stderr["n3"] = "the frobnicator is out of cheese\n" + frame
+    assert [one["text"] for one in run.judge().unexplained] == ["the frobnicator is out of cheese"]
+
+
+def test_a_program_that_breaks_after_its_result_is_a_warning() -> None:
+    run = Run()
+    run.exits["n2"] = -6
+    run.stderr["n2"] = "terminate called without an active exception\n"
+    (one,) = run.judge().findings
+    assert (one.id, one.severity, one.hosts) == (causes.ENDING, WARNING, ("n2",))
+
+
+def test_a_warning_explains_nothing() -> None:
+    run = Run()
+    run.exits["n2"] = -6
+    run.stderr["n2"] = "terminate called without an active exception\n"
+    run.events["n3"] = [STORE, JOINED, error(RECV)]
+    found = run.judge()
+    assert [one.id for one in found.findings] == [causes.ENDING, causes.STOPPED, "GC-RUN-001"]
+    assert found.ranks[2]["explained_by"] == causes.STOPPED
+
+
+def test_unknown_last_words_after_the_result_are_unexplained() -> None:
+    run = Run()
+    run.exits["n2"] = 1
+    run.stderr["n2"] = "the frobnicator is out of cheese"
+    found = run.judge()
+    assert found.findings == []
+    assert found.unexplained == [{"host": "n2", "rank": 1, "text": "the frobnicator is out of cheese"}]
+
+
+def test_a_text_after_the_result_is_no_cause_of_anything() -> None:
+    run = Run()
+    run.exits["n2"] = 1
+    run.stderr["n2"] = "ConnectionResetError: Connection reset by peer"
+    found = run.judge()
+    assert found.findings == [] and [one["host"] for one in found.unexplained] == ["n2"]
+
+
+def test_a_cause_explains_those_who_only_saw_somebody_stop() -> None:
+    run = Run()
+    for host in HOSTS:
+        run.events[host] = [STORE, JOINED, error(RECV)]
+    run.events["n4"] = [STORE, error("connectFullMesh failed with [pair.cc:152] Connect timeout [none]")]
+    found = run.judge()
+    assert ids(found) == [(causes.BLOCKED, ()), ("GC-RUN-001", ())]
+    assert {rank["explained_by"] for rank in found.ranks} == {causes.BLOCKED}
+
+
+def test_who_does_not_reach_the_rendezvous_is_not_accused_when_its_keeper_died() -> None:
+    run = Run()
+    run.all_but("n1", "")
+    for host in HOSTS[1:]:
+        run.events[host] = [
+            error("DistNetworkError: The client socket has timed out after 10000ms (192.0.2.11, 29500).")
+        ]
+    run.events["n1"] = []
+    run.exits["n1"] = -9
+    assert ids(run.judge()) == [("GC-RUN-001", ("n1",))]
+
+
+def test_a_published_loopback_address_is_an_error_though_all_went_well() -> None:
+    """The next node, or another order of addresses, and it would not have."""
+    run = Run()
+    addresses = {"1": ["127.0.1.1", 40000], "0": ["192.0.2.11", 40000]}
+    run.events["n1"].insert(1, {"event": "keys", "missing": [], "addresses": addresses})
+    assert ids(run.judge()) == [("GC-RUN-004", ("n2",))]
+
+
+def test_the_smallest_run_that_shows_it_again() -> None:
+    run = Run()
+    run.all_but("n1", RECV)
+    run.events["n1"] = []
+    assert run.judge().findings[0].reproduce.endswith(" --limit n1,n2")
+    for host in HOSTS:
+        run.events[host] = [STORE]
+        run.states[host] = "deadline"
+    assert run.judge().findings[0].reproduce == "ansible-playbook baremetal.gpu_cluster.check -i <inventory>"
+
+
+def test_data_on_the_wrong_interface() -> None:
+    run = Run()
+    run.moved = {"n4": 5000}
+    assert ids(run.judge()) == [("GC-NET-006", ("n4",))]
+
+
+def test_wrong_data_explains_ranks_that_did_not_finish() -> None:
+    run = Run()
+    seen = {"iteration": 3, "elements": 10, "first": 0, "last": 9, "explanation": "noise", "digest": 1}
+    run.events["n1"] = [STORE, JOINED, dict(seen, event="wrong", size_bytes=4096)]
+    run.states["n1"] = "deadline"
+    run.all_but("n1", RECV)
+    found = run.judge()
+    assert [one.id for one in found.findings] == ["GC-DATA-001", "GC-RUN-001"] and found.findings[1].hosts == ()

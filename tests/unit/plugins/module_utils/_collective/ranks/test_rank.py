@@ -1,0 +1,428 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Ranks with real torch: three processes of one machine, and damage done to the data on purpose."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import protocol as mesh
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import findings as rank_findings
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import rank
+
+torch = pytest.importorskip(
+    "torch", reason="torch is not installed in this environment; 'make setup-torch' installs it"
+)
+
+FAULTY_RANK = str(Path(__file__).with_name("faulty_rank.py"))
+JOB: dict[str, Any] = {
+    "world_size": 3,
+    "backend": "gloo",
+    "master_address": "127.0.0.1",
+    "sizes_bytes": [4, 4096, 300_000],
+    "warmup": 1,
+    "iterations": 3,
+    "join_seconds": 20,
+    "timeout_seconds": 10,
+}
+
+
+MIB = 1 << 20
+SIZES = [MIB, 4 * MIB, 16 * MIB, 32 * MIB]
+
+
+class OneRankOfMany:
+    """In place of torch.distributed: adds the other ranks' data itself, then damages it.
+
+    The only rank is the slowest one, so what it agrees upon is what it says.
+    """
+
+    ReduceOp = torch.distributed.ReduceOp
+
+    def __init__(self, damage: Any) -> None:
+        self.damage = damage
+        self.barriers = 0
+        self.iteration = -1
+
+    def barrier(self) -> None:
+        self.barriers += 1
+
+    def all_reduce(self, data: Any, op: Any = None) -> None:
+        if op is not None:
+            assert op == self.ReduceOp.MAX
+            return
+        self.iteration += 1
+        pattern = rank.Pattern(3, self.iteration)
+        rank.write_sum(torch, pattern, 0, data)
+        if self.iteration == 2:
+            self.damage(data, pattern)
+
+
+def run_size(damage: Any, capsys: pytest.CaptureFixture[str], **changes: Any) -> dict[str, Any]:
+    """The event of the size."""
+    rank.run_size(torch, OneRankOfMany(damage), dict(JOB, rank=0, **changes), 300_000)
+    event: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert event["event"] == "size"
+    return event
+
+
+def unharmed(data: Any, pattern: Any) -> None:
+    pass
+
+
+@pytest.mark.parametrize("count", [1, 6, rank.PERIOD - 1, rank.PERIOD, rank.PERIOD * 2, rank.PERIOD * 2 + 7])
+def test_fill_agrees_with_the_pure_pattern_across_blocks(count: int) -> None:
+    data, expected = torch.full((count,), -1.0), torch.full((count,), -1.0)
+    pattern = rank.Pattern(5, 9)
+    rank.fill(torch, pattern, 3, data)
+    rank.write_sum(torch, pattern, 3, expected)
+    for index in {0, 1, rank.PERIOD - 1, rank.PERIOD, count // 2, count - 1} & set(range(count)):
+        assert (int(data[index]), int(expected[index])) == pattern.both(3, index)
+    assert data.min() >= 0 and expected.min() >= 0
+
+
+def test_undamaged_data_is_right(capsys: pytest.CaptureFixture[str]) -> None:
+    event = run_size(unharmed, capsys)
+    assert event["wrong"] is None and event["checked"] == 4 and len(event["seconds"]) == 3
+
+
+def test_one_wrong_element_in_one_iteration_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+    def flip(data: Any, pattern: Any) -> None:
+        data.view(torch.int32)[50_000] ^= 1 << 7
+
+    wrong = run_size(flip, capsys)["wrong"]
+    assert wrong.pop("digest") > 0
+    assert wrong == {
+        "iteration": 2,
+        "elements": 1,
+        "first": 50_000,
+        "last": 50_000,
+        "explanation": "single bits are flipped: bit 7 of element 50000",
+        "input_changed": False,
+        "sum_is_right": False,
+        "iterations": 1,
+        "more": [],
+    }
+
+
+def test_a_missing_rank_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    def drop(data: Any, pattern: Any) -> None:
+        index = torch.arange(len(data), dtype=torch.int64)
+        data -= pattern.contribution(1, index)
+
+    assert run_size(drop, capsys)["wrong"]["explanation"] == "the contribution of rank 1 is missing"
+
+
+def test_a_wrong_sum_is_told_at_once_and_later_ones_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    """The collective may hang next; what was seen must not be lost with it."""
+
+    class AlwaysDamaged(OneRankOfMany):
+        def all_reduce(self, data: Any, op: Any = None) -> None:
+            super().all_reduce(data, op)
+            if op is None:
+                data[5] += 1000
+
+    with pytest.raises(RuntimeError):
+        rank.run_size(torch, Hangs(unharmed, AlwaysDamaged(unharmed)), dict(JOB, rank=0), 4096)
+    (told,) = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert told["event"] == "wrong" and told["size_bytes"] == 4096 and (told["first"], told["last"]) == (5, 5)
+    rank.run_size(torch, AlwaysDamaged(unharmed), dict(JOB, rank=0), 4096)
+    wrong = json.loads(capsys.readouterr().out.splitlines()[-1])["wrong"]
+    assert wrong["iterations"] == 4 and [iteration for iteration, _digest in wrong["more"]] == [1, 2, 3]
+
+
+class Hangs(OneRankOfMany):
+    """The second collective fails, as it does after its timeout."""
+
+    def __init__(self, damage: Any, inner: OneRankOfMany) -> None:
+        super().__init__(damage)
+        self.inner = inner
+
+    def all_reduce(self, data: Any, op: Any = None) -> None:
+        if self.inner.iteration == 0:
+            raise RuntimeError("Timed out waiting 8000ms for recv operation to complete")
+        self.inner.all_reduce(data, op)
+
+
+rank_fill = rank.fill
+
+
+class Real(OneRankOfMany):
+    """Adds the others' data to what this rank really put in."""
+
+    def all_reduce(self, data: Any, op: Any = None) -> None:
+        if op is not None:
+            return
+        self.iteration += 1
+        pattern = rank.Pattern(3, self.iteration)
+        index = torch.arange(len(data), dtype=torch.int64)
+        data += pattern.contribution(1, index) + pattern.contribution(2, index)
+
+
+def test_data_that_was_changed_before_it_was_filled_in_is_told_from_the_network(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What is filled in is kept from one iteration to the next; making it again must not use what has changed."""
+    rank.blocks.cache_clear()
+    rank.blocks(torch, 3, 0)[0][9] += 4
+    rank.run_size(torch, Real(unharmed), dict(JOB, rank=0), 4096)
+    wrong = json.loads(capsys.readouterr().out.splitlines()[-1])["wrong"]
+    assert wrong["input_changed"] is True and wrong["iterations"] == 1
+
+
+def test_an_input_that_was_changed_in_memory_is_told_from_the_network(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What went in is not what was filled in: no network has touched it yet."""
+    changes = 0
+
+    def fill(torch_: Any, pattern: Any, number: int, data: Any) -> None:
+        nonlocal changes
+        rank_fill(torch_, pattern, number, data)
+        if pattern.iteration == 2 and number == 0 and changes == 0:
+            changes += 1
+            data.view(torch.int32)[9] ^= 1 << 14
+
+    monkeypatch.setattr(rank, "fill", fill)
+    rank.run_size(torch, Real(unharmed), dict(JOB, rank=0), 4096)
+    wrong = json.loads(capsys.readouterr().out.splitlines()[-1])["wrong"]
+    assert wrong["iteration"] == 2 and wrong["input_changed"] is True and wrong["sum_is_right"] is False
+
+
+def test_a_right_sum_beside_a_changed_copy_of_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the sum is compared with changed in memory: the collective is not to blame."""
+    changes = 0
+    write_sum = rank.write_sum
+
+    def changed(torch_: Any, pattern: Any, number: int, target: Any, start: int = 0) -> None:
+        nonlocal changes
+        write_sum(torch_, pattern, number, target, start)
+        if pattern.iteration == 2:
+            changes += 1
+            # The first time the collective itself is played, the second time it is compared.
+            target[9] += changes == 2
+
+    monkeypatch.setattr(rank, "write_sum", changed)
+    wrong = run_size(unharmed, capsys)["wrong"]
+    assert wrong["sum_is_right"] is True and wrong["input_changed"] is False and wrong["elements"] == 0
+
+
+@pytest.mark.parametrize("count", [5, rank.PART_ELEMENTS, rank.PART_ELEMENTS + 1, 3 * rank.PART_ELEMENTS + 77])
+def test_every_part_is_compared(count: int) -> None:
+    pattern = rank.Pattern(5, 3)
+    data = torch.empty(count)
+    rank.write_sum(torch, pattern, 2, data)
+    assert rank.is_right(torch, pattern, 2, data)
+    for element in {0, rank.PART_ELEMENTS - 1, rank.PART_ELEMENTS, count // 2, count - 1} & set(range(count)):
+        data[element] += 1
+        assert not rank.is_right(torch, pattern, 2, data)
+        data[element] -= 1
+
+
+def test_a_checksum_sees_every_bit() -> None:
+    for count in (1, 2, 7):
+        data = torch.arange(count).float()
+        before = rank.checksum(torch, data)
+        for element in range(count):
+            for bit in (0, 13, 31):
+                data.view(torch.int32)[element] ^= -(1 << 31) if bit == 31 else 1 << bit
+                assert rank.checksum(torch, data) != before
+                data.view(torch.int32)[element] ^= -(1 << 31) if bit == 31 else 1 << bit
+        assert rank.checksum(torch, data) == before
+
+
+class Slow(OneRankOfMany):
+    """Takes as long as the next of the given times."""
+
+    def __init__(self, seconds: list[float]) -> None:
+        super().__init__(unharmed)
+        self.seconds = seconds
+
+    def all_reduce(self, data: Any, op: Any = None) -> None:
+        if op is not None:
+            data[:-1] = torch.tensor([self.seconds.pop(0) for _one in range(len(data) - 1)])
+
+
+@pytest.mark.parametrize(
+    ("times", "changes", "iterations", "settled"),
+    [
+        # Without more to ask for: as many as were asked for.
+        ([1.0, 2.0, 3.0], {}, 3, False),
+        # Of twelve values one outlier no longer matters.
+        ([1.0, 2.0, 1.0] + [1.0] * 30, {"max_iterations": 60, "size_seconds": 60}, 12, True),
+        # Never: up to the most.
+        ([1.0, 2.0, 3.0] * 9, {"max_iterations": 8, "size_seconds": 60}, 8, False),
+        # Never, and no time left.
+        ([1.0, 2.0, 3.0] * 9, {"max_iterations": 60, "size_seconds": 0}, 3, False),
+        ([1.0, 1.0, 1.0], {"max_iterations": 60, "size_seconds": 60}, 3, True),
+    ],
+)
+def test_a_size_is_timed_until_its_median_is_settled(
+    times: list[float], changes: dict[str, Any], iterations: int, settled: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rank.run_size(torch, Slow(list(times)), dict(JOB, rank=0, warmup=0, **changes), 4096)
+    event = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert len(event["seconds"]) == iterations == event["checked"]
+    assert event["settled"] is settled
+
+
+@pytest.mark.parametrize(("plateau", "sizes"), [(True, [MIB, 4 * MIB, 16 * MIB]), (False, SIZES)])
+def test_larger_sizes_are_left_out_once_they_are_no_faster(
+    plateau: bool, sizes: list[int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    # 100 MB/s, 200 MB/s, then 202 MB/s.
+    times = {MIB: MIB / 1e8, 4 * MIB: 4 * MIB / 2e8, 16 * MIB: 16 * MIB / 2.02e8, 32 * MIB: 32 * MIB / 2.02e8}
+    dist = Slow([times[size] for size in SIZES])
+    rank.run_sizes(torch, dist, dict(JOB, rank=0, sizes_bytes=SIZES, warmup=0, iterations=1, plateau=plateau))
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [event["size_bytes"] for event in events if event["event"] == "size"] == sizes
+
+
+def start_rank(
+    number: int, listen_fd: int, port: int, program: tuple[str, ...] = (), interface: str = "lo", **changes: Any
+) -> subprocess.Popen[str]:
+    job = dict(JOB, rank=number, master_port=port, listen_fd=listen_fd, **changes)
+    environment = dict(
+        os.environ, PYTHONPATH=os.pathsep.join(sys.path), GLOO_SOCKET_IFNAME=interface, OMP_NUM_THREADS="1"
+    )
+    process = subprocess.Popen(
+        [sys.executable, *program, "-m", rank.__name__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+        pass_fds=[listen_fd],
+    )
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(job) + "\n")
+    process.stdin.flush()
+    return process
+
+
+def run_ranks(
+    numbers: list[int], different: dict[int, dict[str, Any]] | None = None, **changes: Any
+) -> list[list[dict[str, Any]]]:
+    """The events of each rank.  different: what one rank has otherwise."""
+    listener = mesh.bind_samples("127.0.0.1", 29500, 29599, 1)[0]
+    port = listener.getsockname()[1]
+    processes = [
+        start_rank(number, listener.fileno(), port, **changes, **(different or {}).get(number, {}))
+        for number in numbers
+    ]
+    listener.close()
+    killer = threading.Timer(60, lambda: [process.kill() for process in processes])
+    killer.start()
+    try:
+        return [[json.loads(line) for line in process.communicate()[0].splitlines()] for process in processes]
+    finally:
+        killer.cancel()
+
+
+def test_three_ranks_reduce_exactly() -> None:
+    for events in run_ranks([0, 1, 2]):
+        assert [event["event"] for event in events] == ["ready", "store", "joined", "size", "size", "size", "done"]
+        assert [event["wrong"] for event in events if event["event"] == "size"] == [None] * 3
+
+
+def test_a_missing_rank_ends_in_an_error_not_in_a_hang_and_rank_0_names_it() -> None:
+    first, second = run_ranks([0, 1], join_seconds=3)
+    assert [event["event"] for event in first] == ["ready", "store", "keys", "error"]
+    assert first[2]["missing"] == [2] and "ranks 2 did not reach the rendezvous in 3 s" in first[3]["text"]
+    assert second[-1]["event"] == "error"
+
+
+def judged(ranks: list[list[dict[str, Any]]]) -> rank_findings.Judgement:
+    """What the controller makes of it: rank r runs on node n<r>."""
+    hosts = [f"n{number}" for number in range(len(ranks))]
+    the_plan = {
+        "hosts": hosts,
+        "ranks": {host: [number] for number, host in enumerate(hosts)},
+        "world_size": len(ranks),
+    }
+    collect = {
+        host: {
+            "state": "finished",
+            "hostname": host,
+            "ranks": [{"local_rank": 0, "events": ranks[number], "exit_code": 0, "stderr_tail": ""}],
+        }
+        for number, host in enumerate(hosts)
+    }
+    return rank_findings.findings(the_plan, collect, {}, [])
+
+
+def test_a_rank_with_a_wrong_interface_is_named_by_what_the_others_read_in_the_store() -> None:
+    """The others know only a key that never came; who reads the store knows who is there, and with which address."""
+    ranks = run_ranks([0, 1, 2], {1: {"interface": "eth9"}}, timeout_seconds=3)
+    (keys,) = (event for event in ranks[0] if event["event"] == "keys")
+    assert keys["missing"] == [1] and set(keys["addresses"]) == {"0", "2"}
+    assert keys["addresses"]["0"][0] == "127.0.0.1"
+    found = judged(ranks)
+    # These three run on the loopback interface, which would be a finding of its own on nodes.
+    assert [(one.id, one.hosts) for one in found.findings if one.id != "GC-RUN-004"] == [
+        ("GC-TEXT-003", ("n1",)),
+        ("GC-RUN-001", ()),
+    ]
+    assert found.unexplained == []
+
+
+#: Size in bytes to what rank 2 of 3 does to it in its third iteration.
+DAMAGE = {
+    12288: "missing",
+    24576: "doubled",
+    36864: "shifted",
+    49152: "chunk",
+    61440: "bit",
+    73728: "input",
+    86016: "copy",
+}
+
+
+def test_every_kind_of_damage_to_real_data_is_named_right() -> None:
+    """Three ranks with gloo; below one of them the collective is damaged, in each size in another way."""
+    kinds = json.dumps({str(size): kind for size, kind in DAMAGE.items()})
+    ranks = run_ranks([0, 1, 2], {2: {"program": (FAULTY_RANK, kinds)}}, sizes_bytes=list(DAMAGE))
+    found = {
+        (one.id, one.hosts, one.cause.split(": ", 1)[-1].split(", on all")[0]): one for one in judged(ranks).findings
+    }
+    assert set(found) == {
+        ("GC-DATA-001", ("n2",), "the contribution of rank 2 is missing"),
+        ("GC-DATA-001", ("n2",), "the contribution of rank 2 is counted twice"),
+        ("GC-DATA-001", ("n2",), "the contribution of rank 2 is misplaced by 5 elements"),
+        ("GC-DATA-001", ("n2",), "the contribution of rank 2 is missing, all of it in chunk 1 of 3"),
+        ("GC-DATA-001", ("n2",), "single bits are flipped: bit 12 of element 7, all of it in chunk 0 of 3"),
+        ("GC-DATA-002", ("n2",), "the memory of n2 changed what rank 2 was about to send"),
+    }
+    copies = [event for event in ranks[2] if event["event"] == "size" and event["size_bytes"] == 86016]
+    assert copies[0]["wrong"]["sum_is_right"] is True and copies[0]["wrong"]["input_changed"] is False
+
+
+def test_a_rank_that_is_told_to_go_before_rank_0_waits_for_it() -> None:
+    """The port of the rendezvous still belongs to the worker, which ends connections that are no probes."""
+    (listener,) = mesh.bind_samples("127.0.0.1", 29500, 29599, 1)
+    port = listener.getsockname()[1]
+    early = [start_rank(number, listener.fileno(), port) for number in (1, 2)]
+    listener.settimeout(60)
+    turned_away = 0
+    while turned_away < 4:
+        connection, _peer = listener.accept()
+        responder = mesh.Responder(connection, "f" * 32)
+        connection.settimeout(10)
+        assert responder.step()
+        connection.close()
+        turned_away += 1
+    processes = [start_rank(0, listener.fileno(), port), *early]
+    listener.close()
+    for process in processes:
+        events = [json.loads(line)["event"] for line in process.communicate(timeout=60)[0].splitlines()]
+        assert events[-1] == "done"

@@ -1,0 +1,206 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The worker as a real process on loopback, with small programs in place of torch ranks."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import dialing
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import protocol as mesh
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import unit, worker
+
+NONCE = "0123456789abcdef" * 2
+GOOD = 'echo \'{"event": "ready", "torch": "x"}\'; read -r job; echo "$job" > job.seen; echo \'{"event": "done"}\''
+HANGS = 'echo \'{"event": "ready", "torch": "x"}\'; sleep 300 & echo $! > child.pid; read -r job; wait'
+
+Start = Callable[..., "tuple[Path, subprocess.Popen[bytes]]"]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def begin(rank_program: str, **changes: Any) -> tuple[Path, subprocess.Popen[bytes]]:
+        program = tmp_path / "rank"
+        program.write_text(f"#!/bin/bash\n{rank_program}\n")
+        program.chmod(0o755)
+        (tmp_path / "out").mkdir()
+        unit.write_payload(str(tmp_path / "payload"))
+        job = {
+            "nonce": NONCE,
+            "address": "127.0.0.1",
+            "interface": "lo",
+            "torch_python": str(program),
+            "ranks_per_node": 1,
+            "lifetime_seconds": 30,
+            "ranges": [
+                {"name": "rendezvous", "first": 29500, "last": 29599, "samples": 2},
+                {"name": "ephemeral", "first": 32768, "last": 60999, "samples": 4},
+                {"name": "mpi", "first": 61000, "last": 64999, "samples": 3},
+            ],
+        }
+        worker.write_json(str(tmp_path / "job.json"), dict(job, **changes))
+        process = subprocess.Popen(
+            [sys.executable, "-m", worker.__name__, str(tmp_path)],
+            env=dict(os.environ, PYTHONPATH=str(tmp_path / "payload")),
+        )
+        started.append(process)
+        return tmp_path, process
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def state(run_dir: Path, *wanted: str, seconds: float = 15) -> dict[str, Any]:
+    """The worker's state once it is one of ``wanted``."""
+    end = time.monotonic() + seconds
+    found: Any = None
+    while time.monotonic() < end:
+        found = worker.read_json(str(run_dir / "out" / "state.json"))
+        if found and found["state"] in wanted:
+            return dict(found)
+        time.sleep(0.02)
+    raise AssertionError(f"wanted {wanted}, found {found}")
+
+
+def go(run_dir: Path, deadline: float) -> None:
+    data = {"ranks": [3], "deadline_seconds": deadline, "collective": {"world_size": 8}}
+    worker.write_json(str(run_dir / "go.json"), data)
+
+
+def dial(ports: list[dict[str, Any]], *payloads: int) -> list[dialing.Outcome]:
+    """Probe these ports of the worker."""
+    targets = [dialing.Target("me", "127.0.0.1", one["port"], one["range"], payloads) for one in ports]
+    return dialing.dial(targets, dialing.Settings(NONCE, "127.0.0.1", 5))
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_the_payload_is_complete_and_answers_probes(start: Start) -> None:
+    run_dir, _process = start(GOOD)
+    found = state(run_dir, "waiting")
+    assert [port["range"] for port in found["ports"]] == ["rendezvous"] * 2 + ["ephemeral"] * 4 + ["mpi"] * 3
+    assert {outcome.result for outcome in dial(found["ports"], 64, 70000)} == {mesh.OK}
+
+
+def test_a_rank_gets_its_job_and_is_reported(start: Start) -> None:
+    run_dir, _process = start(GOOD)
+    state(run_dir, "waiting")
+    go(run_dir, 10)
+    found = state(run_dir, "finished")
+    (rank,) = found["ranks"]
+    assert [event["event"] for event in rank["events"]] == ["ready", "done"] and rank["exit_code"] == 0
+    job = json.loads((run_dir / "out" / "job.seen").read_text())
+    assert job["rank"] == 3 and job["world_size"] == 8 and job["listen_fd"] > 2
+    assert set(found["interface_bytes"]) == {"rx_bytes", "tx_bytes"}
+
+
+def test_a_hanging_rank_and_its_children_are_killed_at_the_deadline(start: Start) -> None:
+    run_dir, _process = start(HANGS)
+    state(run_dir, "waiting")
+    go(run_dir, 0.5)
+    found = state(run_dir, "deadline", seconds=5)
+    assert found["ranks"][0]["exit_code"] == -9
+    assert [event["event"] for event in found["ranks"][0]["events"]] == ["ready"]
+    time.sleep(0.2)
+    assert not alive(int((run_dir / "out" / "child.pid").read_text()))
+
+
+def test_a_rank_that_only_closes_its_output_does_not_stop_the_worker(start: Start) -> None:
+    run_dir, _process = start("exec >&-; sleep 300 & echo $! > child.pid; wait")
+    ports = state(run_dir, "waiting")["ports"]
+    go(run_dir, 1)
+    time.sleep(0.3)
+    # The first one is the store's from now on.
+    assert {outcome.result for outcome in dial(ports[1:], 64)} == {mesh.OK}
+    assert state(run_dir, "deadline", seconds=5)["ranks"][0]["exit_code"] == -9
+
+
+def test_nobody_says_go(start: Start) -> None:
+    run_dir, process = start(HANGS, lifetime_seconds=1)
+    state(run_dir, "waiting")
+    assert process.wait(timeout=5) == 0
+    assert not alive(int((run_dir / "out" / "child.pid").read_text()))
+
+
+def test_a_rank_that_breaks_is_reported_with_its_last_words(start: Start) -> None:
+    run_dir, _process = start("echo 'ImportError: libcuda.so.1' >&2; exit 3")
+    state(run_dir, "waiting")
+    go(run_dir, 10)
+    (rank,) = state(run_dir, "finished")["ranks"]
+    assert rank["exit_code"] == 3 and "libcuda.so.1" in rank["stderr_tail"] and rank["events"] == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"address": "192.0.2.1"}, "listening on 192.0.2.1"),
+        ({"torch_python": "/nonexistent/python"}, "/nonexistent/python"),
+    ],
+)
+def test_what_can_not_start_says_why(start: Start, changes: dict[str, Any], words: str) -> None:
+    run_dir, process = start(GOOD, **changes)
+    assert words in state(run_dir, "failed")["error"]
+    assert process.wait(timeout=5) == 0
+
+
+def test_a_taken_rendezvous_port_is_replaced_by_a_later_one(start: Start) -> None:
+    (taken,) = mesh.bind_samples("127.0.0.1", 29500, 29599, 1)
+    try:
+        run_dir, _process = start(GOOD)
+        found = state(run_dir, "waiting")
+        assert taken.getsockname()[1] < found["ports"][0]["port"] <= 29599
+        assert {"range": "rendezvous", "port": 29500} in found["taken"]
+    finally:
+        taken.close()
+
+
+def test_the_ranks_keep_the_limit_of_open_files_of_their_user(start: Start) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        run_dir, process = start("ulimit -Sn > ulimit.seen; read -r job")
+        state(run_dir, "waiting")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert resource.prlimit(process.pid, resource.RLIMIT_NOFILE) == (hard, hard)
+    seen = run_dir / "out" / "ulimit.seen"
+    end = time.monotonic() + 5
+    while not (seen.exists() and seen.read_text()) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert int(seen.read_text()) == 256
+
+
+def test_hundreds_of_peers_at_once_are_answered(start: Start) -> None:
+    run_dir, _process = start(GOOD)
+    ports = state(run_dir, "waiting")["ports"]
+    outcomes = dial(ports * 60, 64)
+    assert len(outcomes) == 540 and {outcome.result for outcome in outcomes} == {mesh.OK}
+
+
+def test_a_plan_without_a_free_rendezvous_port_says_so(start: Start) -> None:
+    taken = mesh.bind_listener("127.0.0.1", 29599)
+    try:
+        run_dir, _process = start(GOOD, ranges=[{"name": "rendezvous", "first": 29599, "last": 29599, "samples": 4}])
+        assert "no free port among the first 64 of 29599-29599" in state(run_dir, "failed")["error"]
+    finally:
+        taken.close()
