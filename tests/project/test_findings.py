@@ -16,6 +16,7 @@ from typing import Any
 import findings_index
 import project
 import pytest
+import report_samples
 import yaml
 from findings_index import Page
 
@@ -24,6 +25,8 @@ NAMES = [path.stem for path in PATHS]
 each_page = pytest.mark.parametrize("path", PATHS, ids=NAMES)
 #: Fallbacks of ansible itself that a fix may name.
 OF_ANSIBLE = {"ansible_host", "ansible_port", "ansible_user"}
+#: A call of ansible or ansible-playbook, or the beginning of one that is put together.
+COMMAND = r"\bansible(-playbook | (\S+ )?-\w| $)"
 
 
 @cache
@@ -113,6 +116,42 @@ def wrong_commands(block: str, known_tags: Iterable[str], playbooks: Iterable[st
 def playbooks() -> set[str]:
     """How playbooks of the collection are called."""
     return {"site.yml"} | {f"{project.COLLECTION}.{playbook.stem}" for playbook in project.playbooks()}
+
+
+def commands_in(source: str) -> list[str]:
+    """The texts of Python code in which a program of Ansible is called, also those that are put together."""
+    texts = [node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)]
+    return [text for text in texts if isinstance(text, str) and re.search(COMMAND, text)]
+
+
+def without_inventory(report: Mapping[str, Any]) -> list[str]:
+    """The commands in the findings of a report that name no inventory."""
+    return [
+        command
+        for finding in report["findings"]
+        for command in (finding["command"], finding["reproduce"])
+        if command.startswith("ansible") and " -i " not in command
+    ]
+
+
+def test_one_file_knows_how_a_command_is_written() -> None:
+    """So that none of them lacks the inventory."""
+    folders = ("_collective", "_packet_filter")
+    files = [path for path in plugin_files() if path.parent.name in folders or path.parent.parent.name in folders]
+    written_in = {path.name for path in files if commands_in(path.read_text(encoding="utf-8"))}
+    assert written_in == {"repair.py"}
+
+
+@pytest.mark.parametrize("name", report_samples.all_samples())
+def test_every_command_of_a_sample_names_the_inventory(name: str) -> None:
+    assert without_inventory(report_samples.all_samples()[name]) == []
+
+
+@each_page
+def test_every_command_of_a_page_names_the_inventory(path: Path) -> None:
+    text = path.read_text(encoding="utf-8").replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if re.match(r"ansible(-playbook)? ", line)]
+    assert [line for line in lines if " -i " not in line] == []
 
 
 def test_every_finding_has_a_page_and_every_page_a_finding() -> None:
@@ -255,3 +294,21 @@ def test_what_a_fix_may_say() -> None:
     assert wrong_commands("ansible-playbook sites.yml\n", ["nccl"], ["site.yml"]) != []
     assert {"nccl_version", "gpu_cluster_ports", "gpu_cluster_fabric_interface"} <= variables()
     assert {"nccl", "cluster_firewall", "check"} <= tags()
+
+
+def test_a_command_is_found_however_it_is_put_together() -> None:
+    for one in (
+        '"ansible-playbook site.yml --tags nccl"',
+        "f'ansible {hosts} -m ping'",
+        "'ansible n1 -m ping'",
+        "'ansible-playbook {}'.format(name)",
+        'f"it is: ansible-playbook {playbook} -i x"',
+    ):
+        assert commands_in(one) != [], one
+    assert commands_in('"this collection of ansible is for machines"\n"ansible.builtin.command"') == []
+
+
+def test_a_command_without_inventory_is_found() -> None:
+    finding = {"command": "ansible-playbook site.yml --tags nccl", "reproduce": "ansible n1 -m ping"}
+    assert without_inventory({"findings": [finding]}) == list(finding.values())
+    assert without_inventory({"findings": [{"command": "ibstat", "reproduce": ""}]}) == []

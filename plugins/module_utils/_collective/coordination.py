@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import repair
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import (
     ERROR,
     GROUP,
@@ -22,7 +23,6 @@ Results = Mapping[str, Mapping[str, Any]]
 
 OTHER_RUN_ID = "GC-HOST-004"
 DIED_ID = "GC-HOST-005"
-COMMAND = "ansible-playbook baremetal.gpu_cluster.check -i <inventory>"
 
 
 def findings(launch: Results, collect: Results) -> list[Finding]:
@@ -46,7 +46,7 @@ def other_runs(launch: Results) -> list[Finding]:
             (f"a worker of run {run_id} was active when this run started",),
             subject=Subject(GROUP, tuple(found)),
             ruled_out=("wrong results because of it: both runs have ports, files and a secret of their own",),
-            reproduce=COMMAND,
+            reproduce=repair.check(),
         )
         for run_id, found in sorted(hosts.items())
     ]
@@ -77,7 +77,7 @@ def died(collect: Results) -> list[Finding]:
             tuple(line[:300] for line in str(result.get("error", "")).strip().splitlines()[-3:])
             or ("it left no text",),
             ruled_out=("the connection to the node: it answered when the results were fetched",),
-            reproduce=COMMAND,
+            reproduce=repair.check(),
         )
         for host, result in collect.items()
         if result.get("state") == unit.DIED

@@ -84,7 +84,9 @@ def _counts(nodes: Sequence[Node]) -> list[Finding]:
         has = listed([f"{name} has {number}" for name, number in counted.items() if tie or name in odd])
         usual = "" if tie else f", {ranking[0][1]} of {len(counted)} have {ranking[0][0]}"
         cause = f"the number of GPUs differs: {has}{usual}"
-        result.append(Finding("GC-VER-005", ERROR, () if tie else odd, cause, FIX_COUNTS))
+        one_of_each = [next(name for name in counted if counted[name] == number) for number, _times in ranking]
+        again = repair.check(one_of_each)
+        result.append(Finding("GC-VER-005", ERROR, () if tie else odd, cause, FIX_COUNTS, reproduce=again))
     return result
 
 
@@ -132,4 +134,5 @@ def _no_driver(nodes: Sequence[Node]) -> list[Finding]:
         return []
     names = tuple(node.name for node in with_gpu)
     cause = f"no NVIDIA driver is loaded on {listed(names)}"
-    return [Finding("GC-VER-007", WARNING, names, cause, FIX_DRIVER, command=repair.site(ROLE, names))]
+    command, again = repair.site(ROLE, names), repair.check(names)
+    return [Finding("GC-VER-007", WARNING, names, cause, FIX_DRIVER, command=command, reproduce=again)]

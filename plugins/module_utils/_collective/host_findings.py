@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import repair
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import ERROR, Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.node import NAMED, listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run_data import Results, Run
@@ -64,9 +65,9 @@ def _no_answer(run: Run, step: str, hosts: Sequence[str]) -> Finding:
         ERROR,
         tuple(hosts),
         f"{listed(hosts)} gave no answer to the step '{step}'",
-        f"see whether it is up and answers ssh: ansible {','.join(hosts[:NAMED])} -m ping",
+        f"see whether it is up and answers ssh: {repair.ping(hosts[:NAMED])}",
         tuple(texts),
-        reproduce=f"ansible {','.join(hosts[:NAMED])} -i <inventory> -m ping",
+        reproduce=repair.ping(hosts[:NAMED]),
     )
 
 
@@ -79,7 +80,7 @@ def not_started(run: Run) -> list[Finding]:
             (host,),
             f"the check could not start on {host}: {run.launch[host]['error']}",
             "mend what the text names on this node",
-            reproduce=f"ansible-playbook baremetal.gpu_cluster.check -i <inventory> --limit {host}",
+            reproduce=repair.check((host,)),
         )
         for host in run.selected
         if run.launch.get(host, {}).get("state") == "failed"
@@ -99,6 +100,7 @@ def same_node(launch: Results) -> list[Finding]:
             tuple(hosts),
             f"{' and '.join(hosts)} all call themselves {name}",
             "give each node its own host name, or remove the second inventory name of the same machine",
+            reproduce=repair.check(hosts),
         )
         for name, hosts in by_name.items()
         if len(hosts) > 1
@@ -113,4 +115,5 @@ def nobody() -> Finding:
         (),
         "no two nodes took part, so nothing was validated",
         "check at least two members",
+        reproduce=repair.check(),
     )

@@ -297,7 +297,9 @@ def _against_each_other(row: Row, found: Sequence[Node]) -> list[Finding]:
         camps = [
             f"{listed([name for name in compared if compared[name] == value])} has {value}" for value, _times in count
         ]
-        return [Finding(row.id, severity, (), f"{row.what} differs: {', '.join(camps)}", row.fix)]
+        one_of_each = [next(name for name in compared if compared[name] == value) for value, _times in count]
+        cause = f"{row.what} differs: {', '.join(camps)}"
+        return [Finding(row.id, severity, (), cause, row.fix, reproduce=repair.check(one_of_each))]
     odd = [node for node in found if compared.get(node.name, usual) != usual]
     has = listed([f"{node.name} has {compared[node.name]}" for node in odd])
     cause = f"{row.what} differs: {has}, {times} of {len(compared)} have {usual}"

@@ -1,7 +1,10 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The commands that findings give: to repair, and to see the same again.  Pure."""
+"""The commands that findings give: to repair, to look, and to see the same again.  Pure.
+
+No other file writes such a command, so that each has the inventory and can be pasted.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,22 @@ def _limit(hosts: Sequence[str]) -> str:
     return f" --limit {','.join(hosts)}" if 0 < len(hosts) <= LISTED else ""
 
 
-def site(tag: str, hosts: Sequence[str] = ()) -> str:
-    """One role of the site playbook, on these hosts."""
-    return f"ansible-playbook site.yml {INVENTORY} --tags {tag}{_limit(hosts)}"
+def site(tags: str, hosts: Sequence[str] = ()) -> str:
+    """Roles of the site playbook, by their tags (``nccl,openmpi``), on these hosts."""
+    return f"ansible-playbook site.yml {INVENTORY} --tags {tags}{_limit(hosts)}"
 
 
-def check(hosts: Sequence[str] = ()) -> str:
-    """The check, on these hosts."""
-    return f"ansible-playbook baremetal.gpu_cluster.check {INVENTORY}{_limit(hosts)}"
+def check(hosts: Sequence[str] = (), *, only_look: bool = False) -> str:
+    """The check, on these hosts.  only_look: check mode, which runs the static stage and measures nothing."""
+    mode = " --check" if only_look else ""
+    return f"ansible-playbook baremetal.gpu_cluster.check {INVENTORY}{mode}{_limit(hosts)}"
+
+
+def look(hosts: Sequence[str], command: str) -> str:
+    """A command on each of these hosts, as root; it must hold no double quotes."""
+    return f'ansible {",".join(hosts)} {INVENTORY} --become -m ansible.builtin.command -a "{command}"'
+
+
+def ping(hosts: Sequence[str]) -> str:
+    """Whether these hosts answer Ansible at all."""
+    return f"ansible {','.join(hosts)} {INVENTORY} -m ping"

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import repair
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import (
     CLUSTER,
     DIRECTION,
@@ -106,8 +107,7 @@ def remedy(hosts: Sequence[str], direction: str, rule: str, firewall_ports: Sequ
     firewall_ports: those of the port plan, ``29400-29599/tcp``.
     """
     family, table, chain = [*rule.partition(":")[0].split(), "", "", ""][:3]
-    limit = ",".join(hosts)
-    role = f"ansible-playbook site.yml -i <inventory> --tags cluster_firewall --limit {limit}"
+    role = repair.site("cluster_firewall", hosts)
     if table == "firewalld" and " fib " in rule:
         return Remedy(
             "firewalld's reverse-path filter for IPv6 drops what comes in by another interface than answers leave by; "
@@ -124,8 +124,7 @@ def remedy(hosts: Sequence[str], direction: str, rule: str, firewall_ports: Sequ
     owner = "firewalld, in a part of it that" if table == "firewalld" else f"the table '{family} {table}', which"
     return Remedy(
         f"the rule belongs to {owner} this collection does not manage: remove it, or let the members through before it",
-        f"ansible {limit} -i <inventory> --become -m ansible.builtin.command "
-        f"-a 'nft -a list chain {family} {table} {chain}'",
+        repair.look(hosts, f"nft -a list chain {family} {table} {chain}"),
     )
 
 
@@ -240,5 +239,5 @@ def _finding(direction: str, hosts: Sequence[str], held: _Held, static: Static, 
         ruled_out=("the network between the nodes: no packet was sent, the rules of the node say so",),
         variables=cure.variables,
         command=cure.command,
-        reproduce="ansible-playbook baremetal.gpu_cluster.check -i <inventory> --check",
+        reproduce=repair.check(only_look=True),
     )

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import finding, repair
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import ERROR, Finding, Subject
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import (
     cover,
@@ -157,5 +157,4 @@ def subject(cause: Cause) -> Subject:
 
 def reproduce(hosts: Sequence[str], ends: mesh_links.Ends) -> str:
     """The check of the two ends of a link, in the order of the hosts."""
-    limit = ",".join(host for host in hosts if host in ends)
-    return f"ansible-playbook baremetal.gpu_cluster.check -i <inventory> --limit {limit}"
+    return repair.check([host for host in hosts if host in ends])

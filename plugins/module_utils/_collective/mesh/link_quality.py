@@ -15,7 +15,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import finding, repair
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import WARNING, Finding, Subject
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import cover
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import words as mesh_words
@@ -111,9 +111,8 @@ def _finding(cause: Cause, hosts: Sequence[str], measured: Mapping[Ends, Link]) 
         ),
         Subject(_KINDS.get(cause.kind, finding.GROUP), cause.nodes, label=", ".join(one.text for one in cause.labels)),
         confidence=round(0.8 * cause.share, 2),
-        command=f'ansible {",".join(cause.nodes)} -i <inventory> -b -m ansible.builtin.command -a "ip -s -s link"',
-        reproduce="ansible-playbook baremetal.gpu_cluster.check -i <inventory> --limit "
-        + ",".join(_enough(hosts, cause.links[0])),
+        command=repair.look(cause.nodes, "ip -s -s link"),
+        reproduce=repair.check(_enough(hosts, cause.links[0])),
     )
 
 

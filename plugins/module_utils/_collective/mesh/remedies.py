@@ -9,10 +9,11 @@ plan, or where its kernel draws ports outside of the plan.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import repair
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import cover, intervals
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import links as mesh_links
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh.cover import Cause
@@ -20,7 +21,6 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh.words import Ranges, failing, names
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._packet_filter import findings as packet_filter
 
-SITE = "ansible-playbook site.yml --tags {} --limit {}"
 # A cause may have a million links; so many are enough to know whose rules it is.
 LINKS_ASKED = 50
 
@@ -72,12 +72,12 @@ def remedy(
 ) -> Remedy:
     """plan: the port plan, as the role common publishes it; without it no variable of it is named."""
     if trouble == mesh_links.STALLED:
-        return Remedy(FIX_MTU, _look(cause.nodes, "ip -d link"))
+        return Remedy(FIX_MTU, repair.look(cause.nodes, "ip -d link"))
     if trouble == mesh_links.SILENT:
-        return Remedy(FIX_SILENT, _look(cause.nodes, "ps -eo pid,stat,pcpu,wchan:20,args --sort=-pcpu"))
+        return Remedy(FIX_SILENT, repair.look(cause.nodes, "ps -eo pid,stat,pcpu,wchan:20,args --sort=-pcpu"))
     if trouble == mesh_links.FOREIGN:
         targets = list(dict.fromkeys(target for _source, target in cause.links))
-        return Remedy(FIX_FOREIGN.format(names(targets)), _look(targets, "ss -Hltnp"))
+        return Remedy(FIX_FOREIGN.format(names(targets)), repair.look(targets, "ss -Hltnp"))
     outside = _outside_of_plan(cause, links, ranges, plan) if trouble == mesh_links.CLOSED else None
     asked = _asked(cause, trouble, links, static or {})
     if outside:
@@ -89,8 +89,8 @@ def remedy(
         said = f"the packet filters: those of {names(asked.hosts)} permit these ports"
         return Remedy(FIX_BETWEEN.format(ports), ruled_out=(said,))
     if trouble == mesh_links.REFUSED:
-        return Remedy(FIX_REFUSED, _look(_filtering(cause), "nft list ruleset"))
-    return Remedy(FIX_FIREWALL, SITE.format("cluster_firewall", ",".join(_filtering(cause))))
+        return Remedy(FIX_REFUSED, repair.look(_filtering(cause), "nft list ruleset"))
+    return Remedy(FIX_FIREWALL, repair.site("cluster_firewall", _filtering(cause)))
 
 
 def _filtering(cause: Cause) -> list[str]:
@@ -98,10 +98,6 @@ def _filtering(cause: Cause) -> list[str]:
     if cause.kind == cover.LINK and not cause.direction:
         return [cause.nodes[1]]
     return list(cause.nodes)
-
-
-def _look(hosts: Sequence[str], command: str) -> str:
-    return f'ansible {",".join(hosts)} -i <inventory> -b -m ansible.builtin.command -a "{command}"'
 
 
 @dataclass
@@ -176,7 +172,7 @@ def _outside_of_plan(cause: Cause, links: Links, ranges: Ranges, plan: Mapping[s
         FIX_RANGE.format(
             names(wrong), intervals.text([drawn[wrong[0]]]), intervals.text([(planned["first"], planned["last"])])
         ),
-        SITE.format("kernel_tuning", ",".join(wrong)),
+        repair.site("kernel_tuning", wrong),
         {host: {"kernel_tuning_ephemeral_range": planned} for host in wrong},
         sure=True,
     )

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import repair
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import bandwidth
 
 Results = Mapping[str, Mapping[str, Any]]
@@ -60,10 +61,9 @@ def events(rank: Mapping[str, Any], kind: str) -> list[dict[str, Any]]:
 
 def reproduce(hosts: Sequence[str], ranks: Sequence[Mapping[str, Any]]) -> str:
     """The smallest run that may show the same: the culprits, and one more node when there is only one."""
-    command = "ansible-playbook baremetal.gpu_cluster.check -i <inventory>"
     others = [rank["host"] for rank in ranks if rank["host"] not in hosts]
     few = [*hosts, *others[: max(0, 2 - len(hosts))]]
-    return f"{command} --limit {','.join(few)}" if hosts else command
+    return repair.check(few if hosts else ())
 
 
 def sizes(ranks: Sequence[Mapping[str, Any]], world_size: int) -> list[SizeResult]:

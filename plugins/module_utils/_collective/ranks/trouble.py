@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import repair
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import (
     ERROR,
     Finding,
@@ -308,7 +309,7 @@ def _loopback(ranks: Sequence[Rank]) -> list[Finding]:
             + ", ".join(f"rank {number} on {host_of[number]} {address}" for number, address in wrong.items()),
             "set gpu_cluster_fabric_interface to the interface of the data network on these nodes, and let no line of "
             "/etc/hosts give a node's own name a loopback address",
-            command="ansible-playbook site.yml --tags cluster_hosts",
+            command=repair.site("cluster_hosts"),
             reproduce=reproduce(tuple(dict.fromkeys(host_of[number] for number in wrong)), ranks),
         )
     ]

@@ -9,6 +9,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import repair
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static.names import canonical
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import Member
 
@@ -69,9 +70,9 @@ def together(pairs: Iterable[tuple[Key, str]]) -> dict[Key, list[str]]:
 
 def site(tag: str, hosts: Sequence[str]) -> str:
     """The command that lets a role bring these hosts into the state of the inventory."""
-    return f"ansible-playbook site.yml -i <inventory> --tags {tag} --limit {','.join(hosts)}"
+    return repair.site(tag, hosts)
 
 
 def again(hosts: Sequence[str]) -> str:
     """The smallest command that shows the same: check mode runs the static stage and nothing else."""
-    return f"ansible-playbook baremetal.gpu_cluster.check -i <inventory> --check --limit {','.join(hosts)}"
+    return repair.check(hosts, only_look=True)

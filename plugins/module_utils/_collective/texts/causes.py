@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import repair
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import WARNING
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.texts.text import Cause
 
@@ -32,7 +33,7 @@ CAUSES = {
             "a connection between ranks was dropped, rejected or refused",
             "open the ports of the plan between the members, then look at what filters between the nodes",
             LEFT_ALONE,
-            command="ansible-playbook site.yml --tags cluster_firewall",
+            command=repair.site("cluster_firewall"),
         ),
         Cause(
             STOPPED,
@@ -45,7 +46,7 @@ CAUSES = {
             "a program has no usable interface or address on this node",
             "set gpu_cluster_fabric_interface to the interface that holds the node's address on the data network",
             ("GC-NODE-", "GC-RUN-004"),
-            command="ansible-playbook site.yml --tags static_network,nccl,openmpi",
+            command=repair.site("static_network,nccl,openmpi"),
         ),
         Cause(
             DISAGREE,
@@ -57,21 +58,21 @@ CAUSES = {
             "the ranks have different versions of a library",
             "install the same versions on all members",
             ("GC-VER-",),
-            command="ansible-playbook site.yml --tags torch_runtime,nccl,openmpi",
+            command=repair.site("torch_runtime,nccl,openmpi"),
         ),
         Cause(
             GPU,
             "a GPU or its driver can't be used",
             "repair the NVIDIA driver of this node, then reboot it when its loaded module is an old one",
             ("GC-VER-", "GC-GPU-"),
-            command="ansible-playbook site.yml --tags nvidia_driver",
+            command=repair.site("nvidia_driver"),
         ),
         Cause(
             RESOURCES,
             "the node has run out of something",
             "raise the limit that the text names, or free what is full",
             ("GC-NODE-",),
-            command="ansible-playbook site.yml --tags kernel_tuning",
+            command=repair.site("kernel_tuning"),
         ),
         Cause(
             RDMA,
@@ -85,14 +86,14 @@ CAUSES = {
             "the PyTorch environment of this node can't run the job",
             "install the environment again",
             ("GC-VER-001",),
-            command="ansible-playbook site.yml --tags torch_runtime",
+            command=repair.site("torch_runtime"),
         ),
         Cause(
             NAMES,
             "a node can't be found or trusted under its name",
             "write the names and host keys of all members on all nodes",
             ("GC-NODE-", "GC-SSH-"),
-            command="ansible-playbook site.yml --tags cluster_hosts,ssh_mesh",
+            command=repair.site("cluster_hosts,ssh_mesh"),
         ),
         Cause(
             PORT,

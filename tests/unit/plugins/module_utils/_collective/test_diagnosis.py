@@ -202,7 +202,9 @@ def test_a_worker_that_could_not_start() -> None:
 def test_one_machine_under_two_names() -> None:
     run = Run()
     run.launch["n4"]["hostname"] = "n3"
-    assert ids(run.diagnose()) == [("GC-HOST-003", ("n3", "n4"))]
+    (found,) = run.diagnose().findings
+    assert (found.id, found.hosts) == ("GC-HOST-003", ("n3", "n4"))
+    assert found.reproduce == "ansible-playbook baremetal.gpu_cluster.check -i <inventory> --limit n3,n4"
 
 
 def test_torch_versions_differ_names_the_minority() -> None:

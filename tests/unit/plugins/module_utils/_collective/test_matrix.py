@@ -378,6 +378,7 @@ def test_two_camps_of_one_size_accuse_nobody() -> None:
     lab.facts["n2"]["openmpi"] = "5.0.2"
     (found,) = lab.findings
     assert found.hosts == () and found.cause == "Open MPI differs: n1 has 4.1.1, n2 has 5.0.2"
+    assert found.reproduce == "ansible-playbook baremetal.gpu_cluster.check -i <inventory> --limit n1,n2"
 
 
 def test_a_node_without_a_gpu_beside_others_is_not_accused_of_what_it_cannot_have() -> None:
@@ -404,6 +405,7 @@ def test_a_missing_gpu() -> None:
     (found,) = lab.findings
     assert (found.id, found.severity, found.hosts) == ("GC-VER-005", "error", ("n3",))
     assert found.cause == "the number of GPUs differs: n3 has 7, 2 of 3 have 8"
+    assert found.reproduce.endswith(" -i <inventory> --limit n1,n3")
     lab.wish(gpu_cluster_gpus=8)
     (found,) = lab.findings
     assert found.cause == "n3 has 7 GPUs on its PCI bus, gpu_cluster_gpus is 8"
@@ -474,6 +476,7 @@ def test_gpus_without_any_driver() -> None:
         facts["gpus"] = []
     (found,) = lab.findings
     assert (found.id, found.severity) == ("GC-VER-007", "warning")
+    assert found.reproduce.endswith(" -i <inventory> --limit n1,n2,n3")
     lab.wish(nvidia_driver_version="580")
     (found,) = lab.findings
     assert (found.id, found.severity) == ("GC-VER-002", "error") and "n3 has none" in found.cause

@@ -13,6 +13,11 @@ def test_the_commands() -> None:
         "ansible-playbook site.yml -i <inventory> --tags ssh_mesh --limit n1,n2"
     )
     assert repair.check() == "ansible-playbook baremetal.gpu_cluster.check -i <inventory>"
+    assert repair.check(["n1"], only_look=True).endswith("gpu_cluster.check -i <inventory> --check --limit n1")
+    assert repair.look(["n1", "n2"], "ss -Hltnp") == (
+        'ansible n1,n2 -i <inventory> --become -m ansible.builtin.command -a "ss -Hltnp"'
+    )
+    assert repair.ping(["n1"]) == "ansible n1 -i <inventory> -m ping"
 
 
 def test_a_long_list_of_hosts_is_left_out() -> None:
