@@ -303,13 +303,13 @@ def _against_each_other(row: Row, found: Sequence[Node]) -> list[Finding]:
     odd = [node for node in found if compared.get(node.name, usual) != usual]
     has = listed([f"{node.name} has {compared[node.name]}" for node in odd])
     cause = f"{row.what} differs: {has}, {times} of {len(compared)} have {usual}"
-    return [_finding(row, severity, odd, cause, found, usual)]
+    return [_finding(row, severity, odd, cause, [node for node in found if compared.get(node.name) == usual], usual)]
 
 
 def _finding(
     row: Row, severity: str, odd: Sequence[Node], cause: str, found: Sequence[Node], usual: str = NONE
 ) -> Finding:
-    """usual: what the odd nodes are to have, when that is not in the inventory yet."""
+    """found: the nodes to compare with.  usual: what the odd ones are to have, when the inventory does not say it."""
     names = tuple(node.name for node in odd)
     others = [node.name for node in found if node.name not in names]
     variables = {}

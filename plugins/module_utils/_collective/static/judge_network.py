@@ -144,17 +144,16 @@ def _foreign(view: View) -> list[Finding]:
         answered = [(one["address"], one["mac"]) for one in said["duplicates"] or []]
         for address, mac in [*answered, *said["neighbours"].items()]:
             stands_for.setdefault(mac, set()).add(address)
-    seen: dict[tuple[str, str], list[str]] = {}
+    seen: dict[tuple[str, str], dict[str, str]] = {}
     for host, said in view.static.items():
         for one in said["duplicates"] or []:
             if one["mac"] not in ours and len(stands_for[one["mac"]]) == 1:
-                seen.setdefault((host, one["mac"]), []).append(
-                    f"{host} asked for its own address, {one['mac']} answered"
-                )
+                said_so = f"{host} asked for its own address, {one['mac']} answered"
+                seen.setdefault((host, one["mac"]), {})[host] = said_so
         for address, mac in said["neighbours"].items():
             owner = owners.get(address, "")
             if owner in sound and mac not in ours and len(stands_for[mac]) == 1:
-                seen.setdefault((owner, mac), []).append(f"{host} has {mac} for {address}")
+                seen.setdefault((owner, mac), {})[host] = f"{host} has {mac} for {address}"
     return [
         Finding(
             "GC-NODE-007",
@@ -162,12 +161,13 @@ def _foreign(view: View) -> list[Finding]:
             (owner,),
             f"another machine, {mac}, has the address {view.members[owner].fabric_address} of {owner}",
             FIX_FOREIGN,
-            tuple(evidence),
+            tuple(witnesses.values()),
             confidence=CONCLUDED,
             command=f"ip neighbour show {view.members[owner].fabric_address}",
-            reproduce=again((owner,)),
+            # What others remember counts only while the owner's own card is known to be sound.
+            reproduce=again(list(dict.fromkeys((owner, *witnesses)))),
         )
-        for (owner, mac), evidence in seen.items()
+        for (owner, mac), witnesses in seen.items()
     ]
 
 
@@ -180,6 +180,8 @@ def _mtu(view: View) -> list[Finding]:
     usual, many = max(groups.items(), key=lambda group: len(group[1]))
     alone = [host for host, size in sizes.items() if size != usual]
     culprits = tuple(alone) if len(many) > len(sizes) / 2 else ()
+    # As many others as leave the culprits in the minority; where nobody is, one of each size.
+    compared = [*culprits, *many[: len(culprits) + 1]] if culprits else [hosts[0] for hosts in groups.values()]
     words = "; ".join(f"{size} bytes on {listed(hosts)}" for size, hosts in sorted(groups.items()))
     return [
         Finding(
@@ -191,7 +193,7 @@ def _mtu(view: View) -> list[Finding]:
             tuple(f"{host}: {view.members[host].fabric_interface} {size}" for host, size in sizes.items()),
             confidence=READ,
             command=site("static_network", culprits or list(sizes)),
-            reproduce=again(culprits or list(sizes)),
+            reproduce=again(compared),
         )
     ]
 

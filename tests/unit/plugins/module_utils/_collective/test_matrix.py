@@ -372,6 +372,19 @@ def test_pins(pin: str, value: str, accepted: bool) -> None:
     assert matrix.accepts(pin, value) is accepted
 
 
+def test_the_command_to_see_it_again_has_a_node_to_compare_with() -> None:
+    """n1 has no GPU, and so no driver and no NCCL of the system."""
+    lab = Lab()
+    lab.facts["n4"] = hgx()
+    for path, value in {"pci": {"gpus": [], "nvswitches": []}, "gpus": [], "nccl.system": ""}.items():
+        put(lab.facts["n1"], path, value)
+    lab.facts["n1"]["driver"].update(loaded="", user_space="")
+    put(lab.facts["n2"], "nccl.system", "2.27.7")
+    (found,) = lab.findings
+    assert (found.id, found.hosts) == ("GC-VER-011", ("n2",))
+    assert found.reproduce.endswith(" --limit n2,n3")
+
+
 def test_two_camps_of_one_size_accuse_nobody() -> None:
     lab = Lab()
     del lab.facts["n3"]

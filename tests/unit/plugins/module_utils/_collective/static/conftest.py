@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -84,6 +85,14 @@ class Sample:
 
     def findings(self) -> list[Finding]:
         return judge.findings(self.static, self.members, self.plan, self.user)
+
+    def again(self, finding: Finding) -> list[tuple[str, str, tuple[str, ...]]]:
+        """What the command shows that the finding gives to see it again: the same members, fewer nodes that answer."""
+        (hosts,) = re.findall(r" --limit (\S+)", finding.reproduce)
+        few = {name: self.static[name] for name in hosts.split(",")}
+        assert len(few) < len(self.static), "no smaller than the run itself"
+        found = judge.findings(few, self.members, self.plan, self.user)
+        return [(one.id, one.severity, one.hosts) for one in found]
 
     def found(self) -> list[tuple[str, str, tuple[str, ...]]]:
         """Id, severity and culprits of each finding."""

@@ -116,6 +116,27 @@ def test_the_minority_has_the_wrong_mtu(sample: Any) -> None:
     assert one.cause == "the MTU of the data network differs: 1500 bytes on n2; 9000 bytes on n1, n3"
 
 
+def test_the_command_to_see_another_mtu_again_has_the_nodes_that_it_differs_from(sample: Any) -> None:
+    sample = type(sample)(8)
+    for name in ("n3", "n6"):
+        sample.static[name]["interfaces"]["fab0"]["mtu"] = 9000
+    (one,) = sample.findings()
+    assert sample.again(one) == [("GC-NODE-008", "warning", ("n3", "n6"))]
+    assert one.command.endswith(" --limit n3,n6"), "only those are changed"
+    for name in ("n1", "n2"):
+        sample.static[name]["interfaces"]["fab0"]["mtu"] = 9000
+    (one,) = sample.findings()
+    assert one.hosts == () and sample.again(one) == [("GC-NODE-008", "warning", ())]
+
+
+def test_the_command_to_see_a_foreign_machine_again_has_those_who_saw_it(sample: Any) -> None:
+    sample = type(sample)(5)
+    for name in ("n3", "n4"):
+        sample.static[name]["neighbours"]["192.0.2.2"] = "02:00:00:00:00:99"
+    (one,) = sample.findings()
+    assert sample.again(one) == [("GC-NODE-007", "error", ("n2",))]
+
+
 def test_without_a_majority_nobody_is_accused(sample: Any) -> None:
     for number, name in enumerate(sample.names):
         sample.static[name]["interfaces"]["fab0"]["mtu"] = 1500 + number
