@@ -177,9 +177,10 @@ class _Greedy:
         best: tuple[int, _Candidate] | None = None
         for candidate in self._candidates():
             fresh = sum(1 for link in candidate.links if link in self.open)
-            if fresh < 2 and len(self.hosts) > 2:
+            # One link is no majority, between two nodes either.
+            if fresh < 2:
                 continue
-            if fresh and (best is None or fresh > best[0]):
+            if best is None or fresh > best[0]:
                 best = (fresh, candidate)
         return best[1] if best else None
 

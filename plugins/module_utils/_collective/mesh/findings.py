@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import finding, repair
@@ -27,6 +28,9 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh.cover import Cause
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh.links import Ends, Links, Results
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh.words import Ranges
+
+#: How sure a cause is: the hosts' own rules tell it; most probes do; nothing tells which of two nodes it is.
+TOLD, PROBED, UNDECIDED = 0.99, 0.95, 0.5
 
 
 def findings(
@@ -51,12 +55,30 @@ def findings(
         bad = {ends: _ports(link, trouble, ranges or {}) for ends, link in links.items() if link.failing(trouble)}
         points = {ends: [one.port for one in links[ends].failing(trouble)] for ends in bad}
         causes = cover.explain(bad, links, hosts, labels, points) if bad else []
+        if len(hosts) == 2:
+            causes = [_between_two(cause, trouble, links, ranges or {}, static, plan) for cause in causes]
         named = Counter(ends for cause in causes for ends in cause.links)
         doubtful = {ends for ends, count in named.items() if count > 1}
         for cause in causes:
             found.append(_finding(cause, trouble, links, hosts, ranges or {}, static, plan, doubtful))
     found += mesh_luck.findings(hosts, links, addresses or {})
     return found + link_quality.findings(hosts, links, labels)
+
+
+def _between_two(
+    cause: Cause,
+    trouble: str,
+    links: Links,
+    ranges: Ranges,
+    static: Results | None,
+    plan: Mapping[str, Any] | None,
+) -> Cause:
+    """Of two nodes nobody is in the majority: one is accused only where it answered, or where its own rules tell."""
+    if trouble in (mesh_links.SILENT, mesh_links.FOREIGN):
+        told = (cause.nodes[1], cover.INBOUND) if cause.kind == cover.LINK else None
+    else:
+        told = mesh_remedies.told(cause, trouble, links, ranges, static, plan)
+    return replace(cause, kind=cover.NODE, nodes=(told[0],), direction=told[1]) if told else cause
 
 
 def _ports(link: mesh_links.Link, trouble: str, ranges: Ranges) -> intervals.Spans:
@@ -77,10 +99,15 @@ def _finding(
     plan: Mapping[str, Any] | None,
     doubtful: Container[Ends],
 ) -> Finding:
-    remedy = mesh_remedies.remedy(cause, trouble, links, ranges, static, plan)
+    remedy = mesh_remedies.remedy(cause, trouble, links, ranges, static, plan, two=len(hosts) == 2)
     evidence = mesh_words.evidence(cause, links, trouble)
     if trouble == mesh_links.CLOSED:
         evidence += mesh_words.draw(cause, ranges)
+    # Where both ends permit it, neither of them is the cause.
+    undecided = len(hosts) == 2 and cause.kind != cover.NODE and not remedy.ruled_out
+    if undecided:
+        evidence.append(mesh_words.undecided(cause, trouble))
+    sure = UNDECIDED if undecided else PROBED
     return Finding(
         id=_id(cause, trouble),
         severity=ERROR,
@@ -89,11 +116,11 @@ def _finding(
         fix=remedy.fix,
         evidence=(*evidence, *remedy.evidence),
         subject=subject(cause),
-        confidence=0.99 if remedy.sure else round(0.95 * cause.share, 2),
+        confidence=TOLD if remedy.sure else round(sure * cause.share, 2),
         ruled_out=(*mesh_words.ruled_out(cause, links, trouble, ranges), *remedy.ruled_out),
         variables=remedy.variables,
         command=remedy.command,
-        reproduce=reproduce(hosts, cause.links[0]),
+        reproduce=repair.check(few(hosts, cause)),
     )
 
 
@@ -156,5 +183,11 @@ def subject(cause: Cause) -> Subject:
 
 
 def reproduce(hosts: Sequence[str], ends: mesh_links.Ends) -> str:
-    """The check of the two ends of a link, in the order of the hosts."""
+    """The check of the two ends of a link, which measures it again."""
     return repair.check([host for host in hosts if host in ends])
+
+
+def few(hosts: Sequence[str], cause: Cause) -> list[str]:
+    """Hosts that show the same again, in the order of ``hosts``: three, since between two nobody is in the majority."""
+    first = list(dict.fromkeys([*(host for ends in cause.links for host in ends), *hosts]))[:3]
+    return [host for host in hosts if host in first]

@@ -9,7 +9,7 @@ plan, or where its kernel draws ports outside of the plan.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,8 +69,13 @@ def remedy(
     ranges: Ranges,
     static: Results | None,
     plan: Mapping[str, Any] | None,
+    *,
+    two: bool = False,
 ) -> Remedy:
-    """plan: the port plan, as the role common publishes it; without it no variable of it is named."""
+    """plan: the port plan, as the role common publishes it; without it no variable of it is named.
+
+    two: only two nodes were looked at, so that the packet filter of either may be the one.
+    """
     if trouble == mesh_links.STALLED:
         return Remedy(FIX_MTU, repair.look(cause.nodes, "ip -d link"))
     if trouble == mesh_links.SILENT:
@@ -88,16 +93,36 @@ def remedy(
         ports = intervals.text(cause.ports)
         said = f"the packet filters: those of {names(asked.hosts)} permit these ports"
         return Remedy(FIX_BETWEEN.format(ports), ruled_out=(said,))
+    filtering = cause.nodes if two else _filtering(cause)
     if trouble == mesh_links.REFUSED:
-        return Remedy(FIX_REFUSED, repair.look(_filtering(cause), "nft list ruleset"))
-    return Remedy(FIX_FIREWALL, repair.site("cluster_firewall", _filtering(cause)))
+        return Remedy(FIX_REFUSED, repair.look(filtering, "nft list ruleset"))
+    return Remedy(FIX_FIREWALL, repair.site("cluster_firewall", filtering))
 
 
-def _filtering(cause: Cause) -> list[str]:
+def told(
+    cause: Cause,
+    trouble: str,
+    links: Links,
+    ranges: Ranges,
+    static: Results | None,
+    plan: Mapping[str, Any] | None,
+) -> tuple[str, str] | None:
+    """The one node that its own rules accuse, or the range of its kernel, and in which direction; None without one."""
+    outside = _outside_of_plan(cause, links, ranges, plan) if trouble == mesh_links.CLOSED else None
+    if outside:
+        accused = [(host, cover.INBOUND) for host in outside.variables]
+    else:
+        blocked = _asked(cause, trouble, links, static or {}).blocked
+        accused = [(host, direction) for (direction, _rule), hosts in blocked.items() for host in hosts]
+    if len({host for host, _direction in accused}) != 1:
+        return None
+    host, direction = accused[0]
+    return host, direction if len({one for _host, one in accused}) == 1 else cover.BOTH
+
+
+def _filtering(cause: Cause) -> Sequence[str]:
     """Whose packet filter is the first one to look at."""
-    if cause.kind == cover.LINK and not cause.direction:
-        return [cause.nodes[1]]
-    return list(cause.nodes)
+    return cause.nodes[1:] if cause.kind == cover.LINK and not cause.direction else cause.nodes
 
 
 @dataclass

@@ -154,6 +154,15 @@ def evidence(cause: Cause, links: Links, trouble: str) -> list[str]:
     return lines
 
 
+def undecided(cause: Cause, trouble: str) -> str:
+    """What else it may be, between two nodes."""
+    source, target = cause.nodes
+    what = f"it may be {source}, {target}, or what lies between them"
+    if cause.kind == cover.LINK and trouble == mesh_links.CLOSED:
+        what = f"{source} may not let it out, {target} may not let it in, or something between them filters"
+    return f"between two nodes nobody is in the majority: {what}"
+
+
 def _beyond(cause: Cause, links: Sequence[Link]) -> list[str]:
     """What is blocked outside of the port plan as well: a firewall that is as it should be blocks that too."""
     found = intervals.merged(span for link in links for spans in link.blocked.values() for span in spans)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -155,7 +156,7 @@ def test_inbound_blocked_names_one_node() -> None:
         "inbound",
         ((29400, 29599), (32768, 64999)),
     )
-    assert finding.reproduce == "ansible-playbook baremetal.gpu_cluster.check -i <inventory> --limit n1,n2"
+    assert finding.reproduce == "ansible-playbook baremetal.gpu_cluster.check -i <inventory> --limit n1,n2,n3"
 
 
 def test_outbound_blocked_names_one_node() -> None:
@@ -234,7 +235,108 @@ def test_all_nodes_blocked_is_one_finding() -> None:
 def test_two_nodes_blocking_each_other() -> None:
     run = Run(["n1", "n2"])
     run.bad = {("n1", "n2"): [EVERYTHING], ("n2", "n1"): [EVERYTHING]}
-    assert ids(run.findings()) == [("GC-NET-001", ("n1", "n2"))]
+    finding = run.only()
+    assert (finding.id, finding.hosts) == ("GC-NET-001", ("n1", "n2"))
+    assert finding.confidence <= 0.5 and UNDECIDED + "it may be n1, n2, or what lies between them" in finding.evidence
+    # Its own rules accuse one of them in both directions.
+    run.rules("n2", "inbound", BY_HAND, (1024, 65535))
+    run.rules("n2", "outbound", BY_HAND.replace("input", "output"), (1024, 65535))
+    finding = run.only()
+    assert (finding.id, finding.hosts, finding.confidence) == ("GC-NET-001", ("n2",), 0.99)
+    assert finding.cause.startswith("inbound and outbound connections of n2 fail on the data network")
+
+
+UNDECIDED = "between two nodes nobody is in the majority: "
+
+
+def test_between_two_nodes_a_closed_direction_accuses_both_ends() -> None:
+    run = Run(["n1", "n2"])
+    run.bad["n1", "n2"] = [(32768, 60999, "timeout")]
+    finding = run.only()
+    assert (finding.id, finding.hosts) == ("GC-NET-003", ("n1", "n2"))
+    assert finding.cause.startswith("the link n1 -> n2 is closed: ports 32768-60999 ")
+    assert (finding.about.kind, finding.about.nodes) == ("link", ("n1", "n2"))
+    assert finding.confidence <= 0.5
+    assert UNDECIDED + "n1 may not let it out, n2 may not let it in, or something between them filters" in (
+        finding.evidence
+    )
+    assert finding.command.endswith(" --tags cluster_firewall --limit n1,n2")
+
+
+@pytest.mark.parametrize(
+    ("node", "direction", "number"), [("n1", "outbound", "GC-NET-002"), ("n2", "inbound", "GC-NET-001")]
+)
+def test_between_two_nodes_their_own_rules_tell(node: str, direction: str, number: str) -> None:
+    run = Run(["n1", "n2"])
+    run.bad["n1", "n2"] = [(32768, 60999, "timeout")]
+    run.rules(node, direction, BY_HAND, (32768, 60999))
+    finding = run.only()
+    assert (finding.id, finding.hosts, finding.about.direction) == (number, (node,), direction)
+    assert finding.confidence == 0.99 and not any(UNDECIDED in one for one in finding.evidence)
+
+
+def test_between_two_nodes_that_permit_it_something_else_filters() -> None:
+    run = Run(["n1", "n2"])
+    run.bad["n1", "n2"] = [(32768, 60999, "timeout")]
+    run.rules("n2", "inbound", "")
+    finding = run.only()
+    assert (finding.id, finding.hosts) == ("GC-NET-003", ("n1", "n2")) and "ACL of the switch" in finding.fix
+    assert finding.confidence == pytest.approx(0.95) and not any(UNDECIDED in one for one in finding.evidence)
+
+
+def test_between_two_nodes_the_range_of_a_kernel_tells() -> None:
+    run = Run(["n1", "n2"])
+    run.plan = {**PLAN, "ephemeral": {"first": 32768, "last": 40000}}
+    run.ranges["n1"] = [dict(RANGES[0]), {"name": "ephemeral", "first": 32768, "last": 40000}, dict(RANGES[2])]
+    run.bad["n1", "n2"] = [(40001, 60999, "unreachable")]
+    finding = run.only()
+    assert (finding.id, finding.hosts) == ("GC-NET-001", ("n2",)) and "kernel_tuning" in finding.command
+
+
+@pytest.mark.parametrize(
+    ("result", "failure", "number", "hosts"),
+    [
+        ("stalled", {"passed_bytes": 1300, "stalled_bytes": 1500}, "GC-NET-005", ("n1", "n2")),
+        ("refused", {}, "GC-NET-009", ("n1", "n2")),
+        # Who accepts a connection has been reached: what goes wrong then is at this end.
+        ("stalled", {"passed_bytes": 0, "stalled_bytes": 64}, "GC-NET-011", ("n2",)),
+        ("foreign", {"said": "SSH-2.0-OpenSSH_8.7"}, "GC-NET-008", ("n2",)),
+    ],
+)
+def test_between_two_nodes_who_answers_is_known(
+    result: str, failure: dict[str, Any], number: str, hosts: tuple[str, ...]
+) -> None:
+    run = Run(["n1", "n2"])
+    run.failure = failure
+    run.bad["n1", "n2"] = [(1024, 65535, result)]
+    finding = run.only()
+    assert (finding.id, finding.hosts) == (number, hosts)
+    assert any(UNDECIDED in one for one in finding.evidence) == (len(hosts) == 2)
+
+
+def few(run: Run, finding: Finding) -> list[tuple[str, tuple[str, ...]]]:
+    """What the command shows that the finding gives to see it again."""
+    (limit,) = re.findall(r" --limit (\S+)", finding.reproduce)
+    again = Run(limit.split(","))
+    assert len(again.hosts) < len(run.hosts)
+    again.bad = {ends: spans for ends, spans in run.bad.items() if {*ends} <= {*again.hosts}}
+    again.failure = run.failure
+    return ids(again.findings())
+
+
+@pytest.mark.parametrize("result", ["timeout", "refused", "stalled", "foreign"])
+@pytest.mark.parametrize("way", ["inbound", "outbound", "one link", "both ways"])
+def test_the_command_to_see_it_again_accuses_the_same(way: str, result: str) -> None:
+    run = Run(SEVEN)
+    run.failure = {"passed_bytes": 1300, "stalled_bytes": 1500} if result == "stalled" else {}
+    if way in ("inbound", "outbound"):
+        getattr(run, way)("n4", (1024, 65535, result))
+    else:
+        run.bad["n4", "n6"] = [(1024, 65535, result)]
+        if way == "both ways":
+            run.bad["n6", "n4"] = [(1024, 65535, result)]
+    finding = run.only()
+    assert few(run, finding) == [(finding.id, finding.hosts)]
 
 
 def test_most_nodes_alike_are_one_finding() -> None:
