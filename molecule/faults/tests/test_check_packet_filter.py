@@ -56,9 +56,9 @@ def block(head: str, *lines: str) -> str:
 TRACKED = "ct state established,related accept"
 
 
-def base(hook: str, *rules: str, priority: int = 0, policy: str = "accept") -> str:
+def base(hook: str, *rules: str, priority: int = 0, policy: str = "accept", name: str = "c") -> str:
     """A base chain that lets packets of connections pass."""
-    return block("chain c", f"type filter hook {hook} priority {priority}; policy {policy};", TRACKED, *rules)
+    return block(f"chain {name}", f"type filter hook {hook} priority {priority}; policy {policy};", TRACKED, *rules)
 
 
 def cases(seed: random.Random, peer: str, other: str) -> dict[str, str]:
@@ -87,6 +87,9 @@ def cases(seed: random.Random, peer: str, other: str) -> dict[str, str]:
         + block("chain e", "tcp flags syn / fin,syn,rst,ack drop")
         + pairs
         + base("input", states, "ip saddr . tcp dport vmap @m", f"tcp dport {single} goto e"),
+        # Of equal priorities the chain that was made last comes first.
+        "one priority": base("input", f"tcp dport {low}-{high} drop")
+        + base("input", f"tcp dport {low}-{high} reject with icmpx admin-prohibited", name="later"),
         "early hook": base("prerouting", f"fib daddr type local tcp dport {low}-{high} drop", priority=-300),
     }
 

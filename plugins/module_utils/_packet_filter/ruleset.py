@@ -130,9 +130,14 @@ def compiled(
     below: Mapping[str, Sequence[str]] | None = None,
     bridges: Iterable[str] = (),
 ) -> Ruleset:
-    """Read the list under ``nftables``."""
+    """Read the list under ``nftables``, in which tables, and chains of a table, stand in the order of their making.
+
+    The kernel puts a new hook before those of equal priority (nf_hook_entries_grow in net/netfilter/core.c).
+    """
     found = _Objects(objects)
-    bases = sorted((chain for chain in found.chains.values() if chain.hook), key=lambda chain: chain.priority)
+    latest_first = reversed([chain for chain in found.chains.values() if chain.hook])
+    awake = [chain for chain in latest_first if chain.place not in found.dormant]
+    bases = sorted(awake, key=lambda chain: chain.priority)
     return Ruleset(tuple(bases), found.chains, tuple(found.dependent), dict(below or {}), frozenset(bridges))
 
 
@@ -142,11 +147,14 @@ class _Objects:
     def __init__(self, objects: Iterable[Mapping[str, Any]]) -> None:
         self.chains: dict[tuple[tuple[str, str], str], Chain] = {}
         self.dependent: list[Condition] = []
+        self.dormant: set[tuple[str, str]] = set()
         sets: dict[tuple[str, str], dict[str, NamedSet]] = {}
         rules = []
         for holder in objects:
             for kind, value in holder.items():
-                if kind == "chain":
+                if kind == "table" and "dormant" in _flags(value):
+                    self.dormant.add((value["family"], value["name"]))
+                elif kind == "chain":
                     self._chain(value)
                 elif kind in ("set", "map"):
                     place = (value["family"], value["table"])
@@ -176,6 +184,12 @@ class _Objects:
             devices=(devices,) if isinstance(devices, str) else tuple(devices),
         )
         self.chains[chain.place, chain.name] = chain
+
+
+def _flags(value: Mapping[str, Any]) -> Sequence[str]:
+    """The flags of an object: a list, or the only one of them."""
+    flags = value.get("flags", [])
+    return [flags] if isinstance(flags, str) else list(flags)
 
 
 def _rule(value: Mapping[str, Any], builder: Builder) -> Rule:
@@ -273,9 +287,8 @@ def _verdict_map(value: Mapping[str, Any], builder: Builder) -> Step:
 
 def _named_set(value: Mapping[str, Any]) -> NamedSet:
     """Packets add to a dynamic set, and a set with a limit of its own counts them."""
-    flags = value.get("flags", [])
     held = value.get("elem", [])
     statements = value.get("stmt", [])
     counting = [one for one in statements if set(one) != {"counter"}]
-    certain = "dynamic" not in ([flags] if isinstance(flags, str) else flags) and not counting
+    certain = "dynamic" not in _flags(value) and not counting
     return NamedSet(tuple(held) if isinstance(held, list) else (held,), certain)

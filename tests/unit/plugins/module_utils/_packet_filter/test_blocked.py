@@ -338,6 +338,26 @@ def test_the_chain_with_the_lower_priority_comes_first() -> None:
     assert inbound(*late, *early) == [(40000, 50000, "reject")]
 
 
+def test_of_chains_with_one_priority_the_last_one_comes_first() -> None:
+    """The kernel puts a new hook before those of equal priority (nf_hook_entries_grow in net/netfilter/core.c)."""
+    new = match(STATE, "new")
+    first = [chain("a", "input"), rule(new, DATA_PORTS, DROP, chain="a")]
+    second = [chain("b", "input", table="u"), rule(new, DATA_PORTS, ADMIN, chain="b", table="u")]
+    third = [chain("c", "input", prio=1), rule(new, DATA_PORTS, RESET, chain="c")]
+    assert inbound(*first, *second, *third) == [(40000, 50000, "reject")]
+    assert inbound(*second, *first, *third) == DATA_DROPPED
+
+
+@pytest.mark.parametrize("flags", ["dormant", ["dormant"], ["dormant", "owner"]])
+def test_a_dormant_table_blocks_nothing(flags: Any) -> None:
+    asleep = {"table": {"family": "inet", "name": "t", "handle": 1, "flags": flags}}
+    other = [chain("x", "input", table="u"), rule(match(DPORT, 7), DROP, chain="x", table="u")]
+    rules = [*INPUT, rule(DATA_PORTS, DROP), *other]
+    assert inbound(asleep, *rules) == [(7, 7, "drop")]
+    awake = {"table": {"family": "inet", "name": "t", "handle": 1, "flags": ["owner"]}}
+    assert inbound(awake, *rules) == [(7, 7, "drop"), (40000, 50000, "drop")]
+
+
 def test_every_hook_on_the_way_counts_and_no_other() -> None:
     new = match(STATE, "new")
     for hook in ("prerouting", "input", "ingress"):
