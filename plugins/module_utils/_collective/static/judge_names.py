@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the members' names mean on each node.  Pure.
 
-gloo binds the address that the node's own name has, Open MPI and ssh connect to the names of the others: a name that
-means the node itself on that node alone passes on one machine and hangs on two.
+gloo binds the address that the node's own name has, and a loopback address where it has none. Open MPI and ssh connect
+to the names of the others where a person writes names; the check and gpu-cluster-run dial addresses. A name that means
+the node itself on that node alone passes on one machine and hangs on two.
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import Member
 
-LOOPBACK, WRONG, MISSING, OTHER = "loopback", "wrong", "missing", "other"
-#: By kind: id and severity. Another address of the same member is reached, over another network.
+LOOPBACK, WRONG, NAMELESS, MISSING, OTHER = "loopback", "wrong", "nameless", "missing", "other"
+#: By kind: id and severity. Another address of the same member is reached, over another network; a name that nobody
+#: knows stops those who use it, and leads nobody astray, unless it is the node's own.
 KINDS = {
     LOOPBACK: ("GC-NODE-001", ERROR),
     WRONG: ("GC-NODE-002", ERROR),
-    MISSING: ("GC-NODE-002", ERROR),
+    NAMELESS: ("GC-NODE-002", ERROR),
+    MISSING: ("GC-NODE-002", WARNING),
     OTHER: ("GC-NODE-002", WARNING),
 }
 VARIABLES = {"cluster_hosts_conflicting_names": "remove"}
@@ -50,7 +53,7 @@ class Trouble(NamedTuple):
     def text(self, several: bool) -> str:
         """What goes after the names of the nodes, one of them or several."""
         who = self.name or ("their own names" if several else "its own name")
-        if self.kind == MISSING:
+        if self.kind in (NAMELESS, MISSING):
             return f"cannot resolve {who} ({self.error})"
         instead = f" instead of {self.wanted}" if self.wanted else ""
         return f"{'resolve' if several else 'resolves'} {who} to {', '.join(self.addresses)}{instead}"
@@ -73,10 +76,14 @@ def _troubles(view: View, host: str) -> list[Trouble]:
     for name, member in view.members.items():
         addresses = tuple(said["resolves"].get(name, ()))
         kind = _kind(addresses, member)
+        if kind == MISSING and name == host == said["hostname"]:
+            kind = NAMELESS
         if kind:
             wanted = "" if kind == LOOPBACK else member.fabric_address
-            error = str(said["resolve_errors"].get(name, "no address")) if kind == MISSING else ""
-            found.append(Trouble(kind, "" if name == host else name, addresses, wanted, error))
+            error = "" if addresses else str(said["resolve_errors"].get(name, "no address"))
+            # The name in the inventory of a node that calls itself otherwise is one among others.
+            own = name == host and kind != MISSING
+            found.append(Trouble(kind, "" if own else name, addresses, wanted, error))
     return found
 
 
@@ -115,7 +122,7 @@ def _source(view: View, host: str, trouble: Trouble) -> str:
     lines = view.static[host]["hosts_file"].get(name, [])
     if lines:
         where = ", ".join(f"line {one['line']} of /etc/hosts ({one['address']})" for one in lines)
-    elif trouble.kind == MISSING:
+    elif trouble.kind in (NAMELESS, MISSING):
         where = "no line of /etc/hosts, and no answer from another source of nsswitch.conf"
     else:
         where = "no line of /etc/hosts: DNS, or another source of nsswitch.conf"

@@ -66,8 +66,23 @@ def test_a_name_that_nobody_knows(sample: Any) -> None:
     sample.static["n1"]["resolves"]["n3"] = []
     sample.static["n1"]["resolve_errors"]["n3"] = "Name or service not known"
     (one,) = sample.findings()
-    assert (one.id, one.severity, one.hosts) == ("GC-NODE-002", "error", ("n1",))
+    assert (one.id, one.severity, one.hosts) == ("GC-NODE-002", "warning", ("n1",)), "ranks dial addresses"
     assert one.cause == "n1 cannot resolve n3 (Name or service not known)"
+
+
+def test_a_node_that_does_not_know_its_own_name(sample: Any) -> None:
+    """Gloo binds a loopback address then, unless somebody names an interface."""
+    sample.static["n1"]["resolves"].update(n1=[], n3=[])
+    own, other = sample.findings()
+    assert (own.id, own.severity, own.hosts) == ("GC-NODE-002", "error", ("n1",))
+    assert own.cause == "n1 cannot resolve its own name (no address)"
+    assert (other.id, other.severity, other.hosts) == ("GC-NODE-002", "warning", ("n1",)) and "n3" in other.cause
+    sample.static["n1"]["hostname"] = "ip-192-0-2-1"
+    (one,) = sample.findings()
+    assert (one.severity, one.cause) == (
+        "warning",
+        "n1 cannot resolve n1 (no address), cannot resolve n3 (no address)",
+    )
 
 
 @pytest.mark.parametrize("addresses", [["198.51.100.2"], ["198.51.100.2", "192.0.2.2"]])
