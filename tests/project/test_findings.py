@@ -124,6 +124,19 @@ def commands_in(source: str) -> list[str]:
     return [text for text in texts if isinstance(text, str) and re.search(COMMAND, text)]
 
 
+def keys_in(source: str, pattern: str) -> set[str]:
+    """The keys of dictionaries in Python code that match: words, or constants of that file that hold a word."""
+    nodes = list(ast.walk(ast.parse(source)))
+    constants = {
+        ast.unparse(node.targets[0]): node.value.value
+        for node in nodes
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+    }
+    keys = [key for node in nodes if isinstance(node, ast.Dict) for key in node.keys if key is not None]
+    words = [key.value if isinstance(key, ast.Constant) else constants.get(ast.unparse(key)) for key in keys]
+    return {word for word in words if isinstance(word, str) and re.fullmatch(pattern, word)}
+
+
 def without_inventory(report: Mapping[str, Any]) -> list[str]:
     """The commands in the findings of a report that name no inventory."""
     return [
@@ -140,6 +153,18 @@ def test_one_file_knows_how_a_command_is_written() -> None:
     files = [path for path in plugin_files() if path.parent.name in folders or path.parent.parent.name in folders]
     written_in = {path.name for path in files if commands_in(path.read_text(encoding="utf-8"))}
     assert written_in == {"repair.py"}
+
+
+def test_every_variable_that_a_finding_names_is_one_of_the_collection() -> None:
+    roles = "|".join(path.name for path in project.ROOT.glob("roles/*"))
+    named = {
+        (path.name, key)
+        for path in plugin_files()
+        if {"_collective", "_packet_filter"} & set(path.parts)
+        for key in keys_in(path.read_text(encoding="utf-8"), rf"({roles}|gpu_cluster)_[a-z_]+")
+    }
+    assert {("remedies.py", "kernel_tuning_ephemeral_range"), ("gpu_health.py", "nvidia_driver_reboot_ok")} <= named
+    assert [one for one in sorted(named) if one[1] not in variables()] == []
 
 
 @pytest.mark.parametrize("name", report_samples.all_samples())

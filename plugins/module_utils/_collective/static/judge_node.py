@@ -82,6 +82,8 @@ def _finding(
 def _outside(view: View, plan: Mapping[str, Any]) -> list[Finding]:
     """Nodes whose kernel gives Gloo and NCCL ports that the plan, and so the firewall, does not know."""
     wanted = PortRange(plan["ephemeral"]["first"], plan["ephemeral"]["last"])
+    # The inventory may be what is wrong: a host can have a range of its own there.
+    variables = {"kernel_tuning_ephemeral_range": {"first": wanted.first, "last": wanted.last}}
     alike = together((tuple(said["ephemeral_range"]), host) for host, said in view.static.items())
     found = []
     for (first, last), hosts in alike.items():
@@ -92,10 +94,10 @@ def _outside(view: View, plan: Mapping[str, Any]) -> list[Finding]:
                 f"the kernel of {listed(hosts)} gives out ports {first}-{last}, the port plan knows {wanted.text()}: "
                 f"{ports} are open in no firewall"
             )
-            found.append(_finding("GC-NODE-010", ERROR, hosts, cause, FIX_PORTS, "kernel_tuning"))
+            found.append(_finding("GC-NODE-010", ERROR, hosts, cause, FIX_PORTS, "kernel_tuning", variables))
         elif (first, last) != (wanted.first, wanted.last):
             cause = f"the kernel of {listed(hosts)} gives out ports {first}-{last} only, the plan has {wanted.text()}"
-            found.append(_finding("GC-NODE-010", WARNING, hosts, cause, FIX_PORTS, "kernel_tuning"))
+            found.append(_finding("GC-NODE-010", WARNING, hosts, cause, FIX_PORTS, "kernel_tuning", variables))
     return found
 
 

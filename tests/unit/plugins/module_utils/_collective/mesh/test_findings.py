@@ -55,6 +55,8 @@ class Run:
         self.addresses: dict[str, str] = {}
         self.ranges: dict[str, Any] = dict.fromkeys(self.hosts, RANGES)
         self.plan: dict[str, Any] | None = PLAN
+        #: Node to the ports that are tried on it in place of the ephemeral ones of the plan.
+        self.drawn: dict[str, list[tuple[str, int]]] = {}
 
     def inbound(self, node: str, *blocked: Blocked) -> None:
         for host in self.hosts:
@@ -79,9 +81,11 @@ class Run:
 
     def _row(self, source: str, target: str) -> dict[str, Any]:
         spans = self.bad.get((source, target), [])
+        fixed = [one for one in PORTS if one[0] != "ephemeral"]
+        tried = [*fixed, *self.drawn[target]] if target in self.drawn else PORTS
         failures = [
             {"port": port, "range": name, "result": result, "milliseconds": 3000.0, **self.failure}
-            for name, port in PORTS
+            for name, port in tried
             for first, last, result in spans
             if first <= port <= last
         ]
@@ -92,9 +96,9 @@ class Run:
         )
         return {
             "host": target,
-            "probes": len(PORTS),
+            "probes": len(tried),
             "milliseconds": 0.2,
-            "bytes_per_second": None if len(failures) == len(PORTS) else 1e9,
+            "bytes_per_second": None if len(failures) == len(tried) else 1e9,
             "retransmits": 0,
             "failures": failures,
             "blocked": [
@@ -592,6 +596,29 @@ def test_a_kernel_that_draws_ports_outside_of_the_plan() -> None:
     # A port of the plan failed too: the range is not what is wrong.
     run.inbound("n2", (32768, 60999, "unreachable"))
     assert "kernel_tuning" not in run.only().command
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "closed"),
+    [
+        # Below the plan, around all of it, and beyond both of its ends.
+        (20000, 28000, [(20000, 28000)]),
+        (1024, 65535, [(1024, 29399), (29600, 32767), (65000, 65535)]),
+        (30000, 65535, [(30000, 32767), (65000, 65535)]),
+    ],
+)
+def test_the_range_of_a_kernel_wherever_it_lies(first: int, last: int, closed: list[tuple[int, int]]) -> None:
+    run = Run()
+    drawn = {"name": "ephemeral", "first": first, "last": last}
+    run.ranges["n2"] = [RANGES[0], drawn, RANGES[2]]
+    run.drawn["n2"] = [("ephemeral", first + number * (last - first) // 3) for number in range(4)]
+    run.inbound("n2", *((low, high, "unreachable") for low, high in closed))
+    run.rules("n2", "inbound", FIREWALLD, *closed)
+    finding = run.only()
+    assert (finding.id, finding.hosts) == ("GC-NET-001", ("n2",))
+    assert finding.variables == {"n2": {"kernel_tuning_ephemeral_range": {"first": 32768, "last": 60999}}}
+    assert finding.command.endswith(" -i <inventory> --tags kernel_tuning --limit n2")
+    assert f"draws its ports from {first}-{last}, the plan opens 32768-60999" in finding.fix
 
 
 def test_everything_is_plain_data() -> None:
