@@ -52,22 +52,26 @@ def test_five_faults_at_once_are_five_findings(eight: NetCluster, rng: random.Ra
     assert left_over(eight) == []
 
 
-def test_a_slow_cable_is_a_warning_that_names_its_node(clean: NetCluster, rng: random.Random) -> None:
-    """A hundredth of the speed of the others, towards one node; the sums are right, so the verdict is green."""
-    name = rng.choice(clean.names)
-    port = clean.node(name).port
+def test_a_slow_cable_is_a_warning_that_names_its_node(eight: NetCluster, rng: random.Random) -> None:
+    """A hundredth of the speed of the others, towards one node; the sums are right, so the verdict is green.
+
+    Of four nodes three links would be slow, which happens by chance on busy cores, so that nobody is named.
+    """
+    name = rng.choice(eight.names)
+    port = eight.node(name).port
     print(f"the cable to {name} takes 20 Mbit/s")
-    clean.run("hub", "tc", *f"qdisc add dev {port} root tbf rate 20mbit burst 32kb latency 400ms".split())
+    eight.run("hub", "tc", *f"qdisc add dev {port} root tbf rate 20mbit burst 32kb latency 400ms".split())
     try:
-        ended = check(clean, "-e", '{"cluster_check_sizes_bytes": [4096]}')
+        ended = check(eight, "-e", '{"cluster_check_sizes_bytes": [4096]}')
         assert ended.code == 0 and ended.report["verdict"] == "PASSED", ended.text
         (found,) = [one for one in ended.report["findings"] if one["id"] == "GC-NET-007"]
         assert found["severity"] == "warning" and found["subject"]["nodes"] == [name], found
-        sent = json.loads(clean.run("hub", "tc", "-s", "-j", "qdisc", "show", "dev", port))
+        sent = json.loads(eight.run("hub", "tc", "-s", "-j", "qdisc", "show", "dev", port))
         assert sent[0]["kind"] == "tbf" and sent[0]["bytes"] > 1 << 20
         results.record("slow", "we", ended.seconds, found["cause"])
     finally:
-        clean.run("hub", "tc", "qdisc", "del", "dev", port, "root")
+        eight.run("hub", "tc", "qdisc", "del", "dev", port, "root")
+    assert left_over(eight) == []
 
 
 def test_a_cluster_without_a_fault_passes(clean: NetCluster) -> None:
