@@ -37,6 +37,7 @@ TITLES = {
     "duplicate": "another machine has the address of a node",
     "interface": "the inventory names an interface that a node does not have",
     "slow": "the cable of a node is slow",
+    "rack": "the uplink of a rack is down",
     "five": "five of these at once, on eight nodes",
     "rank-killed": "a rank is killed",
     "rank-frozen": "a rank is stopped",

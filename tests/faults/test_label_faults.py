@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import random
 
+import results
 from checking import check, left_over
 from net_cluster import NetCluster
 
@@ -38,6 +39,7 @@ def test_a_rack_that_is_cut_off_is_named_by_its_label(eight: NetCluster, rng: ra
             rules = json.loads(eight.run(name, "nft", "-j", "list", "table", "inet", TABLE))["nftables"]
             parts = [part for one in rules for part in one.get("rule", {}).get("expr", []) if "counter" in part]
             assert [part["counter"]["packets"] > 0 for part in parts] == [True, True]
+        results.record("rack", "we", ended.seconds, ended.report["headline"])
     finally:
         for name in inside:
             eight.run(name, "nft", "delete", "table", "inet", TABLE, check=False)
