@@ -13,9 +13,11 @@ version_added: "0.1.0"
 description:
   - First step of a check of the cluster. It reads what names mean on this node, its interfaces, the way to each
     member, the port range of the kernel, the limits of the user who runs the ranks, what its packet filter would
-    block, free space and the clock.
-  - Starts nothing, opens no connection to another member, and judges nothing. The findings are made by
+    block, which interface NCCL would take, free space and the clock.
+  - Opens no connection to another member, and judges nothing. The findings are made by
     M(baremetal.gpu_cluster.collective_diagnose), from the results of all nodes.
+  - Starts one process, where there is a C(libnccl.so.2), for the time of one call of C(ncclGetUniqueId()). It runs as
+    O(user), with the variables in C(/etc/gpu-cluster/environment), and is killed after 3 seconds. It needs no GPU.
   - On the wire are the questions of the node's resolver, and two ARP probes that ask whether somebody else has the
     address of the data network.
   - Takes below one second, and some seconds where a name server does not answer. The same for many members, because
@@ -66,6 +68,11 @@ options:
     description: User who runs the ranks, empty for root. The limits are those of a session of this user.
     type: str
     default: ""
+  torch_python:
+    description: Python of the training environment. NCCL is the one that is installed beside its torch, or that of the
+      system where this has none.
+    type: str
+    default: ""
 attributes:
   check_mode:
     description: Can run in C(check_mode) and return changed status prediction without modifying the target.
@@ -102,6 +109,7 @@ EXAMPLES = r"""
     members: "{{ common_members }}"
     plan: "{{ common_port_plan }}"
     user: train
+    torch_python: /opt/gpu-cluster/torch/bin/python
   register: static
 """
 
@@ -216,6 +224,22 @@ static:
       type: dict
       returned: always
       sample: {readable: true, why: "", inbound: {}, outbound: {}}
+    nccl:
+      description:
+        - Which interface NCCL takes for the first meeting of the ranks. C(library), its C(version), C(interface) and
+          C(address), and C(settings) that decide about it, each with C(value) and the file that is its C(source).
+        - C(error) is why NCCL can't begin, in its own words. C(why) is why a library that is there could not be asked.
+          All are empty where there is none.
+      type: dict
+      returned: always
+      sample:
+        library: /opt/gpu-cluster/torch/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2
+        version: 2.28.9
+        interface: ens1f0
+        address: 192.0.2.11
+        error: ""
+        settings: {NCCL_SOCKET_IFNAME: {value: "=ens1f0", source: /etc/gpu-cluster/environment}}
+        why: ""
     denials:
       description: How many accesses SELinux refused in the last ten minutes; null where there is no SELinux.
       type: int
@@ -267,6 +291,7 @@ def main() -> None:
             "members": {"type": "list", "elements": "dict", "required": True, "options": MEMBER},
             "plan": {"type": "dict", "required": True},
             "user": {"type": "str", "default": ""},
+            "torch_python": {"type": "str", "default": ""},
         },
         supports_check_mode=True,
     )
@@ -274,7 +299,12 @@ def main() -> None:
     if [member["name"] for member in given["members"]].count(given["host"]) != 1:
         module.fail_json(msg=f"host is {given['host']!r}, expected the name of exactly one entry of members")
     found = look.look(
-        module.run_command, host=given["host"], members=given["members"], user=given["user"], plan=given["plan"]
+        module.run_command,
+        host=given["host"],
+        members=given["members"],
+        user=given["user"],
+        plan=given["plan"],
+        torch_python=given["torch_python"],
     )
     module.exit_json(changed=False, static=found)
 

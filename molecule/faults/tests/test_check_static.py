@@ -9,6 +9,7 @@ A clock that is off cannot be made here: the nodes are containers and share the 
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 import yaml
 from lab_cluster import PROJECT, Cluster, Ended
+from lab_packages import real_nccl
 
 #: A second card in the subnet of the data network, that takes no route away.
 SECOND_CARD = (
@@ -32,6 +34,8 @@ FOREIGN = (
     "nsenter --net=/proc/$(cat /run/gc-foreign)/ns/net sh -c "
     "'ip address add {address}/24 dev gcf && ip link set gcf up'"
 )
+#: Where torch's wheel for CUDA brings its NCCL along; that for the CPU, which the lab has, brings none.
+NCCL = "/opt/gpu-cluster/torch/lib/python3.11/site-packages/nvidia"
 FOREIGN_GONE = "kill $(cat /run/gc-foreign); rm -f /run/gc-foreign"
 
 
@@ -266,3 +270,74 @@ def test_the_finding_of_the_wrong_card_names_the_right_one(cluster: Cluster, nod
     assert found["hosts"] == [nodes[0]]
     again = cluster.check(*overlay(cluster, found["variables"]))
     assert again.code == 0 and again.report["verdict"] == "PASSED" and named(again) == set(), again.text
+
+
+@pytest.fixture(name="nccl", scope="module")
+def fixture_nccl(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """NVIDIA's own library in the training environment of every node; its path there."""
+    library = real_nccl(tmp_path_factory.mktemp("nccl"))
+    path = f"{NCCL}/nccl/lib/libnccl.so.2"
+    try:
+        for name in cluster.hosts:
+            put = ("sh", "-c", f"mkdir -p {NCCL}/nccl/lib && cat > {path} && chmod -R a+rX {NCCL}")
+            with library.open("rb") as content:
+                subprocess.run(cluster.lab_argv("exec", name, *put), stdin=content, check=True, timeout=120)
+        yield path
+    finally:
+        # pytest keeps the folder for a while, and need not keep 200 MB.
+        library.unlink()
+        cluster.everywhere(f"rm -rf {NCCL}")
+
+
+def test_nccl_that_takes_the_data_network_is_fine(cluster: Cluster, nccl: str) -> None:
+    ended = look(cluster)
+    assert ended.code == 0 and ended.report["findings"] == [], ended.text
+    assert [note for note in ended.report["notes"] if nccl in note or "was not asked" in note] == []
+
+
+def test_a_wrong_interface_of_nccl_is_named_and_its_variable_mends_it(
+    cluster: Cluster, nodes: list[str], nccl: str
+) -> None:
+    """The site lists two interfaces, which the role allows, and NCCL takes the one that the kernel has first."""
+    node, others = nodes[1], [name for name in nodes if name != nodes[1]]
+    wide = overlay(cluster, {node: {"launcher_host_environment": {"NCCL_SOCKET_IFNAME": "=fab0,eth0"}}})
+    try:
+        run = cluster.play("site.yml", "--tags", "launcher", "--limit", node, *wide)
+        assert run.code == 0, run.text
+        ended = look(cluster)
+        assert named(ended) == {("GC-NCCL-001", (node,))}, ended.text
+        found = finding(ended, "GC-NCCL-001")
+        assert f"NCCL on {node} takes eth0 (" in found["cause"], found
+        assert "NCCL_SOCKET_IFNAME is =fab0,eth0 in /etc/gpu-cluster/environment" in found["cause"], found
+        assert found["evidence"] == [
+            f"ncclGetUniqueId() of NCCL 2.28.9 ({nccl}) on {node}",
+            f"NCCL takes the data network on {', '.join(others)}",
+        ]
+        # Nobody has a GPU here, and the run does not use NCCL.
+        assert found["severity"] == "warning" and ended.report["culprits"] == {}
+        assert found["variables"] == {node: {"launcher_host_environment": {"NCCL_SOCKET_IFNAME": "=fab0"}}}
+        assert named(mended(cluster, found, "launcher")) == set()
+    finally:
+        back = cluster.play("site.yml", "--tags", "launcher", "--limit", node)
+    assert back.code == 0, back.text
+
+
+def test_an_environment_of_jobs_that_was_changed_by_hand(cluster: Cluster, nodes: list[str], nccl: str) -> None:
+    first, second = nodes[:2]
+    file = "/etc/gpu-cluster/environment"
+    keep, undo = f"cp -a {file} /run/gc-environment", f"cp -a /run/gc-environment {file}; rm /run/gc-environment"
+    changes = {first: "s/^NCCL_SOCKET_IFNAME=.*/NCCL_SOCKET_IFNAME==eth9/", second: "/^NCCL_SOCKET_IFNAME=/d"}
+    with ExitStack() as faults:
+        for node, change in changes.items():
+            faults.enter_context(broken(cluster, node, f"{keep} && sed -i '{change}' {file}", undo))
+        ended = look(cluster)
+        assert named(ended) == {("GC-NCCL-002", (first,)), ("GC-NCCL-001", (second,))}, ended.text
+        none = finding(ended, "GC-NCCL-002")
+        assert (
+            "no socket interface found; NCCL_SOCKET_IFNAME is =eth9 in" in none["cause"] and nccl in none["evidence"][0]
+        )
+        assert finding(ended, "GC-NCCL-001")["cause"].endswith("nothing sets NCCL_SOCKET_IFNAME")
+        assert none["variables"] == {} and "--tags launcher" in none["command"]
+        run = cluster.play("site.yml", "--tags", "launcher", "--limit", f"{first},{second}")
+        assert run.code == 0, run.text
+        assert named(look(cluster)) == set()

@@ -8,7 +8,7 @@ Pure, and used once, on the controller.  Each kind of finding has a file of its 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -24,7 +24,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import links as mesh_links
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import findings as rank_findings
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run_data import Results, Run
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import judge
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import judge, judge_nccl
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.verdict import Report, Stage, judged
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._packet_filter import findings as packet_filter
 
@@ -40,9 +40,9 @@ def diagnose(run: Run) -> Report:
         if "links" in run.probe.get(host, {}) and host not in lost.gone
     ]
     meshed = _mesh(run, answered)
-    static = _static(run, meshed)
     versions = _versions(run.collect)
     nodes = matrix.nodes(run.facts, run.pins, versions)
+    static = _static(run, meshed, {node.name for node in nodes if node.has_gpu})
     known = once([*hosts, *meshed, *static, *matrix.findings(nodes)])
     ranks = rank_findings.findings(
         run.plan,
@@ -104,12 +104,12 @@ def _mesh(run: Run, answered: Sequence[str]) -> list[Finding]:
     )
 
 
-def _static(run: Run, meshed: Sequence[Finding]) -> list[Finding]:
+def _static(run: Run, meshed: Sequence[Finding], gpus: Collection[str]) -> list[Finding]:
     """What the nodes say of themselves; what the mesh has shown already is left to it."""
     if not (run.looked and run.known_members and run.port_plan):
         return []
     return [
-        *judge.findings(run.looked, run.known_members, run.port_plan, run.user),
+        *judge.findings(run.looked, run.known_members, run.port_plan, run.user, run.backend, gpus),
         *packet_filter.findings(run.looked, run.port_plan, mesh=meshed),
     ]
 
@@ -151,6 +151,7 @@ def _notes(run: Run, nodes: Sequence[Any]) -> list[str]:
     return [
         *matrix.notes(nodes, run.selected if run.facts else [], run.backend),
         *packet_filter.notes(run.looked),
+        *judge_nccl.notes(run.looked),
         *coordination.notes(run.launch),
     ]
 

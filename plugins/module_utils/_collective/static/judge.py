@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import (
     judge_clock,
     judge_names,
+    judge_nccl,
     judge_network,
     judge_node,
     judge_ways,
@@ -20,19 +21,25 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 
 
 def findings(
-    static: Mapping[str, Mapping[str, Any]], members: Sequence[Mapping[str, Any]], plan: Mapping[str, Any], user: str
+    static: Mapping[str, Mapping[str, Any]],
+    members: Sequence[Mapping[str, Any]],
+    plan: Mapping[str, Any],
+    user: str,
+    backend: str = "",
+    gpus: Collection[str] = (),
 ) -> list[Finding]:
     """Every cause that can be seen before anything is started, the worst for a job first within each topic.
 
     static: host to what collective_static returned under ``static``; hosts without an answer are left out.  members:
     all of them, as role common gives them.  plan: the port plan as a dictionary (``PortPlan.as_dict``).  user: who runs
-    the ranks, empty for root.
+    the ranks, empty for root.  backend: of the run.  gpus: the hosts with an NVIDIA GPU.
     """
     view = make_view(static, members)
     return [
         *judge_network.findings(view),
         *judge_ways.findings(view),
         *judge_names.findings(view),
+        *judge_nccl.findings(view, backend, gpus),
         *judge_node.findings(view, plan, user),
         *judge_clock.findings(view),
     ]

@@ -4,7 +4,7 @@
 """What one node says of itself before anything is started on it.  Reads, and changes nothing.
 
 On the wire: what the node's resolver asks for names, and two ARP probes for its own address. Commands go through an
-injected ``run`` (``AnsibleModule.run_command`` fits), each with a time limit.
+injected ``run`` (``AnsibleModule.run_command`` fits), each with a time limit. NCCL is asked in a process of its own.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
     arp,
     interfaces,
     names,
+    nccl,
     resources,
     routes,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import address_of
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files.texts import ENVIRONMENT as OF_JOBS
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._packet_filter import look as packet_filter
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import PortRange, merged
 
@@ -40,12 +42,19 @@ RANGES = ("rendezvous", "ephemeral", "mpi")
 
 
 def look(
-    run: Run, *, host: str, members: Sequence[Mapping[str, Any]], user: str, plan: Mapping[str, Any]
+    run: Run,
+    *,
+    host: str,
+    members: Sequence[Mapping[str, Any]],
+    user: str,
+    plan: Mapping[str, Any],
+    torch_python: str = "",
 ) -> dict[str, Any]:
     """Everything that ``judge.findings`` needs of this node.
 
     host: its name among the members.  members: as role common gives them.  user: who runs the ranks, empty for root.
-    plan: the port plan.  Takes ``NAME_SECONDS`` where a name server is silent, and below 1 s otherwise.
+    plan: the port plan.  torch_python: the Python whose NCCL is asked, empty for that of the system.  Takes
+    ``NAME_SECONDS`` where a name server is silent, ``nccl.SECONDS`` where NCCL hangs, and below 1 s otherwise.
     """
     began, started = time.time(), time.monotonic()
     (own,) = [member for member in members if member["name"] == host]
@@ -55,6 +64,8 @@ def look(
         if member["name"] != host and address_of(member["fabric_address"])
     }
     hostname = socket.gethostname()
+    # Both work while the rest is read.
+    question = nccl.Question(torch_python, user, read(OF_JOBS))
     resolver = names.Resolver([hostname, *(str(member["name"]) for member in members)])
 
     listed = _said(run, interfaces.ADDRESSES)
@@ -80,6 +91,7 @@ def look(
         "denials": _denials(run),
         "disk": [resources.free(RUN_DIR)],
     }
+    found["nccl"] = question.answer()
     resolved, errors = resolver.results(NAME_SECONDS)
     found["resolves"], found["resolve_errors"] = resolved, errors
     found["hosts_file"] = names.hosts_lines(read(names.HOSTS), _unexpected(resolved, members))

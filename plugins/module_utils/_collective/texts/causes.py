@@ -45,7 +45,7 @@ CAUSES = {
             INTERFACE,
             "a program has no usable interface or address on this node",
             "set gpu_cluster_fabric_interface to the interface that holds the node's address on the data network",
-            ("GC-NODE-", "GC-RUN-004"),
+            ("GC-NODE-", "GC-NCCL-", "GC-RUN-004"),
             command=repair.site("static_network,nccl,openmpi"),
         ),
         Cause(

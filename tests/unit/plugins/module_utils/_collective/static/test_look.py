@@ -19,6 +19,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
     interfaces,
     look,
     names,
+    nccl,
     resources,
     routes,
 )
@@ -238,13 +239,15 @@ def test_a_look_at_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(names, "look_up", lambda name: ["192.0.2.1"])
     monkeypatch.setattr(look.arp, "others", lambda *given: [str(given[:2])])
     monkeypatch.setattr(look, "_packet_filter", lambda *_given: {"readable": False})
+    monkeypatch.setattr(nccl, "of_torch", lambda python: [python])
     members = [
         {"name": name, "fabric_address": f"192.0.2.{number}", "fabric_interface": "fab0"}
         for name, number in (("n1", 11), ("n2", 12))
     ]
-    found = look.look(run, host="n1", members=members, user="train", plan={})
+    found = look.look(run, host="n1", members=members, user="no such user", plan={}, torch_python="/x/python")
     assert found["routes"]["n2"]["source"] == "192.0.2.11"
     assert found["duplicates"] == [{"address": "192.0.2.11", "mac": "('fab0', '192.0.2.11')"}]
-    assert ["runuser", "-u", "train", "--", "cat", "/proc/self/limits"] in asked
+    assert ["runuser", "-u", "no such user", "--", "cat", "/proc/self/limits"] in asked
+    assert found["nccl"] == nccl.nothing(["/x/python"], "there is no user no such user")
     assert len(found["ephemeral_range"]) == 2 and found["seconds"] >= 0 and found["epoch"] > 1e9
     json.dumps(found)
