@@ -10,7 +10,12 @@ from typing import Any, Callable
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import host_labels, matrix, plan
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import (
+    host_labels,
+    matrix,
+    plan,
+    speed_limits,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import Unreadable
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.reading import read_variables
 
@@ -68,6 +73,11 @@ def collective_ranges(port_plan: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{"name": name, "first": one["first"], "last": one["last"]} for name, one in named]
 
 
+def collective_limit_problems(limits: Any, sizes_bytes: Sequence[int]) -> list[str]:
+    """See collective_limit_problems.yml."""
+    return [one.sentence() for one in speed_limits.read(limits, [int(size) for size in sizes_bytes])[1]]
+
+
 class FilterModule:
     """The filters of this file."""
 
@@ -79,4 +89,5 @@ class FilterModule:
             "collective_book": collective_book,
             "collective_plan": collective_plan,
             "collective_ranges": collective_ranges,
+            "collective_limit_problems": collective_limit_problems,
         }

@@ -15,7 +15,7 @@ from typing import Any
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits, speed_limits
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import gpus, host_keys, labels, users
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import (
     ERR_SAMPLE,
@@ -91,6 +91,7 @@ OWN_RULES: dict[str, Callable[[Any], list[Problem]]] = {
     parameters.EPHEMERAL: parameters.ephemeral_problems,
     parameters.RESERVED: parameters.reserved_problems,
     tuning_limits.LIMITS: tuning_limits.limit_problems,
+    speed_limits.VARIABLE: speed_limits.limit_problems,
     **ssh_wishes.RULES,
 }
 #: What the look at the hosts is made with, as playbooks/preflight.yml hands it over, beside the variables of preflight.
@@ -308,6 +309,19 @@ def _pin_problems(variables: Variables, hosts: Sequence[str], specs: RoleSpecs) 
     return problems
 
 
+def _unmeasured_problems(variables: Variables, hosts: Sequence[str], specs: RoleSpecs) -> list[Problem]:
+    """Limits of the check for buffer sizes that it does not measure; a host may leave the sizes to the role."""
+    default = specs.get(CHECK_ROLE, {}).get(speed_limits.SIZES, {}).get("default")
+    problems: list[Problem] = []
+    for host in hosts:
+        sizes = variables[host].get(speed_limits.SIZES, default)
+        whole = isinstance(sizes, (list, tuple)) and all(str(one).isdigit() for one in sizes)
+        if speed_limits.VARIABLE in variables[host] and whole:
+            found = speed_limits.unmeasured(variables[host][speed_limits.VARIABLE], [int(one) for one in sizes])
+            problems.extend(problem.on(host) for problem in found)
+    return problems
+
+
 def prevents_looking(problem: Problem, variables: Variables) -> bool:
     """Whether the hosts cannot be looked at before this problem is solved: no address, or no values to ask for."""
     name = re.split(r"[.\[]", problem.variable)[0]
@@ -334,5 +348,6 @@ def inventory_problems(variables: Variables, hosts: Sequence[str], group: str, s
         + host_keys.host_key_problems(variables, hosts)
         + users.user_problems(variables, hosts)
         + _role_variable_problems(variables, hosts, specs)
+        + _unmeasured_problems(variables, hosts, specs)
         + _pin_problems(variables, hosts, specs)
     )

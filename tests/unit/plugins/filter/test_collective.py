@@ -35,3 +35,14 @@ def test_wishes_of_each_host() -> None:
         "n2": {"gpu_cluster_gpus": 4},
         "n3": {},
     }
+
+
+def test_limits_are_judged_by_the_sizes_of_the_run() -> None:
+    limits = {"sizes": [{"size_bytes": 8, "milliseconds_max": 5}], "links": {"retransmits_max": -1}}
+    assert collective.collective_limit_problems({}, [4]) == []
+    assert collective.collective_limit_problems(limits, ["4", 4096]) == [
+        "cluster_check_limits.sizes, size_bytes = 8: no such size is measured, cluster_check_sizes_bytes has 4, 4096. "
+        "Fix: add it to cluster_check_sizes_bytes, or name one of these.",
+        "cluster_check_limits.links.retransmits_max = -1: expected a whole number, 0 or more. "
+        "Fix: write a plain number; the unit is in the name.",
+    ]

@@ -16,7 +16,8 @@ SPECS: dict[str, dict[str, Any]] = {
     "common": {"common_group": {"type": "str"}},
     "cluster_check": {
         "cluster_check_iterations": {"type": "int"},
-        "cluster_check_sizes_bytes": {"type": "list", "elements": "int"},
+        "cluster_check_limits": {"type": "dict"},
+        "cluster_check_sizes_bytes": {"type": "list", "elements": "int", "default": [4, 4096]},
         "cluster_check_user": {"type": "str"},
     },
     "kernel_tuning": {
@@ -359,4 +360,35 @@ def test_all_problems_come_at_once() -> None:
         ("n2", "gpu_cluster_fabric_address"),
         ("n2", "gpu_cluster_ports.ssh"),
         ("n1", "kernel_tuning_unsettable"),
+    ]
+
+
+def limits_for(size: int) -> dict[str, Any]:
+    return {"sizes": [{"size_bytes": size, "milliseconds_max": 5}]}
+
+
+@pytest.mark.parametrize(
+    ("own", "rule"),
+    [
+        ({"cluster_check_limits": limits_for(4096)}, None),
+        ({"cluster_check_limits": limits_for(8), "cluster_check_sizes_bytes": [8]}, None),
+        ({"cluster_check_limits": limits_for(8)}, "no such size is measured, cluster_check_sizes_bytes has 4, 4096"),
+        (
+            {"cluster_check_limits": limits_for(4096), "cluster_check_sizes_bytes": [8]},
+            "no such size is measured, cluster_check_sizes_bytes has 8",
+        ),
+    ],
+)
+def test_a_limit_for_a_size_that_the_check_does_not_measure(own: dict[str, Any], rule: str | None) -> None:
+    problems = found(inventory(n2=own))
+    assert problems == ([("n2", "cluster_check_limits.sizes, size_bytes", rule)] if rule else [])
+
+
+def test_all_problems_of_the_limits_come_at_once() -> None:
+    limits = {"sizes": [{"size_bytes": 8}], "links": {"retransmit_max": 1, "bytes_per_second_min": "fast"}}
+    problems = found(inventory(n2={"cluster_check_limits": limits}))
+    assert [variable for _host, variable, _rule in problems] == [
+        "cluster_check_limits.sizes[0]",
+        "cluster_check_limits.links.retransmit_max",
+        "cluster_check_limits.links.bytes_per_second_min",
     ]
