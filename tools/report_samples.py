@@ -42,6 +42,15 @@ RATE = 1.15e9
 LATENCY_MS = 0.18
 READY = 1795291266.0
 ALPHA, BETA = 3.1e-4, 0.62e9
+#: Step, when it began, how long it took.
+STEPS = (
+    ("look", 0.2, 1.9),
+    ("launch", 2.1, 1.6),
+    ("mesh", 3.7, 3.1),
+    ("collective", 6.8, 5.2),
+    ("facts", 12.0, 1.9),
+    ("judge", 13.9, 0.3),
+)
 
 
 def hosts(count: int) -> list[str]:
@@ -92,7 +101,13 @@ def healthy(count: int = 8, seed: int = 1) -> Report:
         "stack": {name: _stack() for name in names},
         "gpu_verified": [],
         "labels": {name: {"rack": f"r{1 + number // 4}"} for number, name in enumerate(names)},
+        "limits": {},
+        "times": [_time(*one) for one in STEPS],
     }
+
+
+def _time(name: str, begin: float, seconds: float) -> dict[str, Any]:
+    return {"name": name, "begin_seconds": begin, "seconds": seconds}
 
 
 def _size(size: int, world: int, dice: random.Random) -> dict[str, Any]:
@@ -241,8 +256,12 @@ def faulty() -> Report:
 
 
 def limited() -> Report:
-    """A healthy run under --limit: two of eight members."""
+    """A healthy run under --limit: two of eight members, with limits of the site."""
     report = healthy(2)
+    report["limits"] = {
+        "sizes": [{"size_bytes": 67108864, "busbw_gb_per_s_min": 0.5, "milliseconds_max": 250}],
+        "links": {"bytes_per_second_min": 5e8, "connect_milliseconds_max": 1, "retransmits_max": 5},
+    }
     report["members"] = hosts(8)
     rest = report["headline"].removeprefix("PASSED: ")
     report.update(verdict="NOT VALIDATED", headline=f"NOT VALIDATED, 2 of 8 members: {rest}")

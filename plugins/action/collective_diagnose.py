@@ -7,21 +7,48 @@ from __future__ import annotations
 
 import os
 import time
-from calendar import timegm
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import diagnosis
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import (
+    diagnosis,
+    speed_limits,
+    step_times,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import console, files
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run_data import Run
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.verdict import Report
 
+LIMITS_SPEC = {
+    "sizes": {
+        "type": "list",
+        "elements": "dict",
+        "options": {
+            "size_bytes": {"type": "int", "required": True},
+            "busbw_gb_per_s_min": {"type": "float"},
+            "milliseconds_max": {"type": "float"},
+        },
+    },
+    "links": {
+        "type": "dict",
+        "options": {
+            "bytes_per_second_min": {"type": "float"},
+            "connect_milliseconds_max": {"type": "float"},
+            "retransmits_max": {"type": "int"},
+        },
+    },
+}
 ARGUMENT_SPEC = {
     "run_id": {"type": "str", "required": True},
     "started": {"type": "str", "default": ""},
+    "times": {"type": "dict", "default": {}},
     "backend": {"type": "str", "choices": ["gloo"], "default": "gloo"},
     "strict": {"type": "bool", "default": False},
+    "limits": {"type": "dict", "default": {}, "options": LIMITS_SPEC},
     "user": {"type": "str", "default": ""},
     "members": {"type": "list", "elements": "str", "required": True},
     "selected": {"type": "list", "elements": "str", "required": True},
@@ -38,13 +65,29 @@ ARGUMENT_SPEC = {
     "pins": {"type": "dict", "default": {}},
     "report_dir": {"type": "path", "default": ""},
 }
-STARTED = "%Y-%m-%dT%H:%M:%SZ"
-ERR_STARTED = "started is %r, expected a time such as 2026-01-31T12:00:00Z"
+ERR_TIME = "%s is %r, expected a time such as 2026-01-31T12:00:00Z"
 
 
-def seconds_since(started: str, now: float) -> float:
-    """How long ago it was, never less than nothing.  ValueError where ``started`` is no time."""
-    return max(0.0, round(now - timegm(time.strptime(started, STARTED)), 1))
+def moments(given: Mapping[str, Any]) -> tuple[dict[str, float], list[str]]:
+    """The times that are given, in seconds since 1970, and a sentence for each that is none."""
+    found, wrong = {}, []
+    for name, text in given.items():
+        try:
+            found[name] = step_times.moment(str(text))
+        except ValueError:
+            wrong.append(ERR_TIME % (name, text))
+    return found, wrong
+
+
+def timed(report: Report, started: float | None, began: Mapping[str, float], ended: float) -> Report:
+    """The report with its times.  All times in seconds since 1970."""
+    if started is None:
+        return report
+    return replace(
+        report,
+        seconds=max(0.0, round(ended - started, 1)),
+        times=step_times.spans(began, started, ended),
+    )
 
 
 def write_whole(path: str, text: str) -> None:
@@ -75,19 +118,24 @@ class ActionModule(ActionBase):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
+        now = time.time()
         _validation, given = self.validate_argument_spec(argument_spec=ARGUMENT_SPEC)
         folder = given.pop("report_dir")
-        try:
-            seconds = seconds_since(given["started"], time.time()) if given["started"] else 0.0
-        except ValueError:
-            return dict(result, failed=True, msg=ERR_STARTED % given["started"])
+        began, wrong = moments(given.pop("times"))
+        started, wrong_start = moments({"started": given["started"]} if given["started"] else {})
+        _limits, refused = speed_limits.read(given["limits"])
+        wrong = wrong_start + wrong + [one.sentence() for one in refused]
+        if wrong:
+            return dict(result, failed=True, msg="; ".join(wrong))
         given["facts"] = {
             host: read.get("ansible_facts", {}).get("gpu_node", {}) for host, read in given["facts"].items()
         }
         if not given["plan"]:
             del given["plan"]
-        run = Run(seconds=seconds, check_mode=bool(self._task.check_mode), **given)
-        found = diagnosis.diagnose(run)
+        run = Run(check_mode=bool(self._task.check_mode), **given)
+        if began:
+            began[step_times.JUDGE] = now
+        found = timed(diagnosis.diagnose(run), started.get("started"), began, time.time())
         report = found.as_dict()
         if folder:
             write_reports(folder, report)

@@ -29,10 +29,51 @@ options:
     description: When the run began, in UTC, such as V(2026-01-31T12:00:00Z). Without it the report has no duration.
     type: str
     default: ""
+  times:
+    description:
+      - Step of the run to when it began, in UTC by the clock of the controller, such as V(2026-01-31T12:00:00.25Z).
+        The report tells from it, with O(started), how long each step took.
+      - Usual names are V(look), V(launch), V(mesh), V(collective) and V(facts). A step ends where the next one begins.
+    type: dict
+    default: {}
   strict:
     description: Fail when a text of the run is explained by nothing.
     type: bool
     default: false
+  limits:
+    description: What the network has to reach at least. What breaks one of these limits is an error; without any, the
+      times and rates of a run are judged only by comparing its nodes with each other.
+    type: dict
+    default: {}
+    suboptions:
+      sizes:
+        description: For buffer sizes of the all_reduce, each at most once.
+        type: list
+        elements: dict
+        suboptions:
+          size_bytes:
+            description: The buffer of one rank, in bytes, at least 4. It has to be one that is measured.
+            type: int
+            required: true
+          busbw_gb_per_s_min:
+            description: Least bus bandwidth in GB/s of 10**9 bytes, as nccl-tests counts it. Above 0.
+            type: float
+          milliseconds_max:
+            description: Most milliseconds of the median time. Above 0.
+            type: float
+      links:
+        description: For each directed link between two nodes, as the mesh measures it with one connection.
+        type: dict
+        suboptions:
+          bytes_per_second_min:
+            description: Least rate of a payload of 1 MiB, in bytes per second. Above 0.
+            type: float
+          connect_milliseconds_max:
+            description: Most milliseconds of a handshake, which is one round trip. Above 0.
+            type: float
+          retransmits_max:
+            description: Most segments that are sent again while 1 MiB passes, 0 or more.
+            type: int
   user:
     description: User who ran the ranks, empty for root.
     type: str

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -97,9 +98,50 @@ def test_a_real_run_fills_what_the_page_shows(runs: tuple[Run, Run], cluster: Cl
         assert f"<h3>{title}" in runs[0].files["report.html"]
 
 
+def test_the_steps_of_a_real_run_fill_its_time(runs: tuple[Run, Run]) -> None:
+    report = runs[0].report
+    times = report["times"]
+    assert [one["name"] for one in times] == ["look", "launch", "mesh", "collective", "facts", "judge"]
+    assert times[0]["begin_seconds"] <= 2
+    for before, after in itertools.pairwise(times):
+        assert abs(before["begin_seconds"] + before["seconds"] - after["begin_seconds"]) < 0.01
+    assert abs(times[-1]["begin_seconds"] + times[-1]["seconds"] - report["seconds"]) < 0.2
+    assert all(one["seconds"] > 0 for one in times)
+    assert f"took {report['seconds']:.1f} s: look " in runs[0].ended.text
+    assert "<h3>How long each step took</h3>" in runs[0].files["report.html"]
+
+
 def test_the_page_says_what_changed_since_the_run_before(runs: tuple[Run, Run]) -> None:
     healthy, limited = runs
     assert "Since run" not in healthy.files["report.html"]
     page = limited.files["report.html"]
     assert f"Since run {healthy.report['run_id']}" in page
     assert "verdict: PASSED before, NOT VALIDATED now" in page
+
+
+TOO_MUCH = {
+    "sizes": [{"size_bytes": 4096, "busbw_gb_per_s_min": 1000, "milliseconds_max": 60000}],
+    "links": {"bytes_per_second_min": 1e15, "connect_milliseconds_max": 60000},
+}
+
+
+def limited_by(limits: dict[str, Any]) -> str:
+    return json.dumps({"cluster_check_limits": limits})
+
+
+def test_limits_of_the_site_fail_a_run_that_breaks_them(cluster: Cluster, tmp_path: Path) -> None:
+    """No network keeps these; all links break them, so it is nobody's fault."""
+    found = run(cluster, tmp_path, "-e", limited_by(TOO_MUCH))
+    assert found.ended.code == 2, found.ended.text
+    errors = [(one["id"], one["hosts"]) for one in found.report["findings"] if one["severity"] == "error"]
+    assert errors == [("GC-PERF-002", []), ("GC-PERF-001", [])]
+    assert found.report["culprits"] == {} and found.report["limits"] == TOO_MUCH
+    assert found.tests()["GC-PERF"] == "failure"
+
+
+def test_limits_that_cannot_be_meant_are_refused_before_anything_runs(cluster: Cluster, tmp_path: Path) -> None:
+    wrong = {"sizes": [{"size_bytes": 12345, "milliseconds_max": 5}], "links": {"retransmits_max": -1}}
+    ended = cluster.check("-e", f"cluster_check_report_dir={tmp_path}", "-e", limited_by(wrong))
+    assert ended.code == 2, ended.text
+    assert "no such size is measured" in ended.text and "retransmits_max = -1" in ended.text
+    assert "Start the worker" not in ended.text and list(tmp_path.iterdir()) == []

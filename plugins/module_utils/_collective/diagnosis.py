@@ -17,6 +17,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective 
     host_findings,
     matrix,
     plan,
+    speed_findings,
+    speed_limits,
     verdict,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import ERROR, Finding
@@ -53,12 +55,15 @@ def diagnose(run: Run) -> Report:
         versions={node.name: {"nccl": node.text("nccl", "torch"), "open_mpi": node.text("openmpi")} for node in nodes},
         backend=run.backend,
     )
-    found = [*known, *ranks.findings]
+    limits, _refused = speed_limits.read(run.limits)
+    links = mesh_links.read(answered, run.probe)
+    slow_links = speed_findings.of_links(limits, answered, links, run.labels)
+    slow_sizes = speed_findings.of_sizes(limits, ranks.sizes)
+    found = [*known, *ranks.findings, *slow_links, *slow_sizes]
     if not run.check_mode and not run.plan["hosts"] and not any(one.severity == ERROR for one in found):
         found.append(host_findings.nobody())
     sizes = [asdict(size) for size in ranks.sizes]
     answer = verdict.verdict(run, found, ranks.unexplained, sizes)
-    links = mesh_links.read(answered, run.probe)
     return Report(
         verdict=answer,
         headline=verdict.headline(answer, run, found, ranks.unexplained, sizes),
@@ -73,7 +78,7 @@ def diagnose(run: Run) -> Report:
         world_size=run.plan["world_size"],
         hostnames=_hostnames(run),
         versions=versions,
-        stages=_stages(run, static, meshed, answered, ranks.findings),
+        stages=_stages(run, static, [*meshed, *slow_links], answered, [*ranks.findings, *slow_sizes]),
         findings=sorted(found, key=lambda one: one.severity != ERROR),
         unexplained=list(ranks.unexplained),
         sizes=sizes,
@@ -83,12 +88,13 @@ def diagnose(run: Run) -> Report:
         bytes_per_second=mesh_links.table(links, "bytes_per_second"),
         retransmits=mesh_links.table(links, "retransmits"),
         ranks=ranks.ranks,
-        notes=_notes(run, nodes),
+        notes=[*_notes(run, nodes), *speed_findings.notes(limits, links, ranks.sizes)],
         stack=matrix.stack(nodes),
         gpu_verified=[
             node.name for node in nodes if answer == verdict.PASSED and run.backend == "nccl" and node.has_gpu
         ],
         labels={host: dict(values) for host, values in run.labels.items()},
+        limits=limits.as_dict(),
     )
 
 

@@ -22,7 +22,7 @@ class Run:
     without.  pins: host to the variables of its inventory that are compared with the facts.  known_members and
     port_plan: as the role common publishes them; without them the static stage is skipped.  labels: host to its labels.
     user: who ran the ranks, empty for root.  started: ISO 8601, UTC.  seconds: until now.  strict: a text that nothing
-    explains fails the run.  check_mode: only the static stage ran.
+    explains fails the run.  check_mode: only the static stage ran.  limits: as ``speed_limits.read`` takes them.
     """
 
     run_id: str
@@ -45,6 +45,7 @@ class Run:
     seconds: float = 0.0
     strict: bool = False
     check_mode: bool = False
+    limits: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def looked(self) -> dict[str, Mapping[str, Any]]:

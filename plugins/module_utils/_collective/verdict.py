@@ -42,7 +42,8 @@ class Report:
     notes: what a person must know to read it.  stack: host to the versions that were compared.  gpu_verified: the hosts
     whose GPUs took part; a host without one is never among them.  mesh, latency_ms, bytes_per_second, retransmits:
     source to target to the worst result and the numbers of that directed link.  sizes, fit, ranks, unexplained: as
-    rank_findings.Judgement has them.
+    rank_findings.Judgement has them.  limits: of the site, as speed_limits.Limits.as_dict() gives them.  times: what
+    step_times.spans() gives.
     """
 
     verdict: str
@@ -72,6 +73,8 @@ class Report:
     stack: dict[str, dict[str, str]] = field(default_factory=dict)
     gpu_verified: list[str] = field(default_factory=list)
     labels: dict[str, dict[str, str]] = field(default_factory=dict)
+    limits: dict[str, Any] = field(default_factory=dict)
+    times: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def culprits(self) -> dict[str, str]:

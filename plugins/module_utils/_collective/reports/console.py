@@ -47,6 +47,34 @@ def _run(report: Report) -> Iterator[str]:
         f"{stage['name']} {stage['result']}" + (f" ({stage['why']})" if stage["why"] else "")
         for stage in report["stages"]
     )
+    if report.get("times"):
+        yield took(report)
+    if report.get("limits"):
+        yield f"limits: {limits(report)}"
+
+
+def took(report: Report) -> str:
+    """How long each step took; empty where nobody noted it."""
+    steps = ", ".join(f"{one['name']} {one['seconds']:.1f}" for one in report.get("times", []))
+    return f"took {report['seconds']:.1f} s: {steps}" if steps else ""
+
+
+def limits(report: Report) -> str:
+    """The limits that the site has set; empty without any."""
+    given = report.get("limits", {})
+    texts = []
+    for one in given.get("sizes", []):
+        parts = [f"at least {one['busbw_gb_per_s_min']:g} GB/s busbw"] if "busbw_gb_per_s_min" in one else []
+        parts += [f"at most {one['milliseconds_max']:g} ms"] if "milliseconds_max" in one else []
+        texts.append(f"{words.human_bytes(one['size_bytes'])} {' and '.join(parts)}")
+    links = given.get("links", {})
+    if "bytes_per_second_min" in links:
+        texts.append(f"each link at least {words.human_rate(links['bytes_per_second_min'])}")
+    if "connect_milliseconds_max" in links:
+        texts.append(f"connecting at most {links['connect_milliseconds_max']:g} ms")
+    if "retransmits_max" in links:
+        texts.append(f"at most {links['retransmits_max']} segments sent again")
+    return ", ".join(texts)
 
 
 def _finding(finding: Mapping[str, Any], members: Sequence[str]) -> Iterator[str]:

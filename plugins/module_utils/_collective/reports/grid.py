@@ -18,7 +18,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports.words import (
     NO_RESULT,
     SLOW,
-    SLOW_LINK_ID,
+    SLOW_LINK_IDS,
     Report,
 )
 
@@ -66,7 +66,7 @@ def _slow(report: Report, hosts: Sequence[str]) -> Iterator[tuple[str, str]]:
     """The links that a finding calls slow or lossy: one link, or all of a node in one direction."""
     for finding in report["findings"]:
         about = finding["subject"]
-        if finding["id"] != SLOW_LINK_ID:
+        if finding["id"] not in SLOW_LINK_IDS:
             continue
         if about["kind"] == LINK and len(about["nodes"]) == 2:
             yield about["nodes"][0], about["nodes"][1]

@@ -31,7 +31,7 @@ MOST_TEXTS = 40
 def page(report: Report, before: Report | None = None) -> str:
     """The whole file.  before: the report of an earlier run, to show what changed since."""
     sections = [
-        ("Stages", _stages(report)),
+        ("Stages", _stages(report) + timeline.steps(report)),
         ("Findings", "".join(_finding(one, report["members"]) for one in words.by_severity(report))),
         ("Texts that no finding explains", _unexplained(report)),
         ("Notes", _bullets(report["notes"])),
@@ -66,6 +66,7 @@ def _header(report: Report) -> str:
         "World size": report["world_size"],
         "Members": f"{len(report['participants'])} of {len(report['members'])} took part",
         "Strict": "yes" if report["strict"] else "no",
+        "Limits": console.limits(report) or "none",
     }
     items = "".join(f"<div><dt>{name}</dt><dd>{escaped(value)}</dd></div>" for name, value in facts.items())
     tone = verdict.replace(" ", "").lower() if verdict in (words.PASSED, words.NOT_VALIDATED) else "failed"

@@ -26,6 +26,7 @@ CLASSES = {
     "CLOCK": "static",
     "FW": "static",
     "NET": "mesh",
+    "PERF": "collective",
     "RUN": "collective",
     "DATA": "collective",
     "TEXT": "collective",
@@ -143,6 +144,8 @@ def _not_looked_at(name: str, report: Report) -> str:
     for stage in report["stages"]:
         if stage["name"] == CLASSES.get(name) and stage["result"] == "skipped":
             return f"the stage {stage['name']} was skipped: {stage['why']}"
+    if name == "PERF" and not report.get("limits"):
+        return "no limit is set"
     if name in OF_FACTS and not report["stack"]:
         return "no node reported its versions"
     if name == "GPU" and not report["gpu_verified"]:

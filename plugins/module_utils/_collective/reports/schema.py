@@ -144,6 +144,41 @@ UNEXPLAINED = _record(
         "text": _text("The raw text."),
     }
 )
+TIME = _record(
+    {
+        "name": _text("The step: look, launch, mesh, collective, facts, judge, ..."),
+        "begin_seconds": _number("After the start of the run, by the controller's clock."),
+        "seconds": _number("How long it took."),
+    }
+)
+LIMITS = {
+    **_record(
+        {
+            "sizes": _list(
+                _record(
+                    {
+                        "size_bytes": _number("Buffer of one rank.", "integer", 1),
+                        "busbw_gb_per_s_min": _number("In 10**9 bytes per second."),
+                        "milliseconds_max": _number("Median over iterations of the slowest rank."),
+                    },
+                    optional=("busbw_gb_per_s_min", "milliseconds_max"),
+                )
+            ),
+            "links": _record(
+                {
+                    "bytes_per_second_min": _number("Rate of one connection."),
+                    "connect_milliseconds_max": _number("Time to connect."),
+                    "retransmits_max": _number("Segments sent again.", "integer"),
+                },
+                optional=("bytes_per_second_min", "connect_milliseconds_max", "retransmits_max"),
+            ),
+        },
+        optional=("sizes", "links"),
+    ),
+    "description": "The limits that the site has set (cluster_check_limits); empty without any.",
+}
+#: Keys that came later within this version: a report that was written before has none of them.
+LATER = ("limits", "times")
 RESULT = _text("ok, timeout, unreachable, refused, stalled, foreign, or the name of an error of the kernel.")
 
 SCHEMA: Schema = {
@@ -181,7 +216,10 @@ SCHEMA: Schema = {
             "stack": _by_host(_by_host({"type": "string"}, "By what is compared."), "The versions of each node."),
             "gpu_verified": {**NAMES, "description": "The nodes whose GPUs took part in a run that passed."},
             "labels": _by_host(_by_host({"type": "string"}, "By label."), "Labels of each node, such as its rack."),
-        }
+            "limits": LIMITS,
+            "times": _list(TIME, "The steps of the run in their order; empty where nobody noted them."),
+        },
+        optional=LATER,
     ),
 }
 

@@ -1,9 +1,10 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The time line of the ranks on a report's page.  Pure.
+"""The time lines of a report's page: the steps of the run, and the ranks.  Pure.
 
-Every event has the time of its node's clock, so ranks whose clocks differ are shifted by as much against each other.
+Steps have the time of the controller's clock.  Every event of a rank has the time of its node's clock, so ranks whose
+clocks differ are shifted by as much against each other.
 """
 
 from __future__ import annotations
@@ -25,6 +26,27 @@ BEFORE = {
     "error": ("until it failed", "broken"),
     "done": ("ending", "wait"),
 }
+
+
+def steps(report: Report) -> str:
+    """A line for each step of the run; empty where nobody noted them."""
+    times = report.get("times", [])
+    end = max((one["begin_seconds"] + one["seconds"] for one in times), default=0.0)
+    if end <= 0:
+        return ""
+    rows = []
+    for one in times:
+        took = words.human_seconds(one["seconds"])
+        tell = escaped(f"{one['name']}: {took}, from {one['begin_seconds']:.1f} s on")
+        place = f"left:{one['begin_seconds'] / end:.2%};width:{one['seconds'] / end:.2%}"
+        rows.append(
+            f'<tr><th scope="row">{escaped(one["name"])}</th><td>{took}</td>'
+            f'<td class="track"><span class="work" style="{place}" title="{tell}"></span></td></tr>'
+        )
+    return (
+        f'<h3>How long each step took</h3><table class="list lines"><tbody>{"".join(rows)}</tbody></table>'
+        f'<p class="soft">{words.human_seconds(end)} from left to right, by the clock of the controller.</p>'
+    )
 
 
 def ranks(report: Report) -> str:

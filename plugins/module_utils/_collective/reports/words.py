@@ -22,8 +22,8 @@ Report = Mapping[str, Any]
 
 PASSED = "PASSED"
 NOT_VALIDATED = "NOT VALIDATED"
-#: The finding about a slow or lossy link; the mesh shows such a link although it is open.
-SLOW_LINK_ID = "GC-NET-007"
+#: The findings about a slow or lossy link; the mesh shows such a link although it is open.
+SLOW_LINK_IDS = ("GC-NET-007", "GC-PERF-002")
 SLOW = "slow"
 
 NO_RESULT = ""

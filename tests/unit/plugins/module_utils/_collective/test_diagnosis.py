@@ -46,6 +46,7 @@ class Run:
         self.backend = "gloo"
         self.static: dict[str, Any] = {}
         self.strict = False
+        self.limits: dict[str, Any] = {}
 
     def link(self, source: str, target: str) -> dict[str, Any]:
         """What the probe of ``source`` says of ``target``."""
@@ -116,6 +117,7 @@ class Run:
             pins=self.pins,
             static=self.static,
             strict=self.strict,
+            limits=self.limits,
             started="2026-01-31T12:00:00Z",
             **results,
         )
@@ -417,3 +419,40 @@ def test_nodes_that_nobody_was_to_look_at_are_not_missed() -> None:
     found = run.diagnose()
     assert found.verdict == "PASSED" and found.findings == []
     assert (found.stages[0].name, found.stages[0].result) == ("static", "skipped")
+
+
+def test_a_limit_of_the_site_that_is_broken_fails_the_run() -> None:
+    run = Run()
+    run.limits = {"sizes": [{"size_bytes": 1048576, "busbw_gb_per_s_min": 1}], "links": {"bytes_per_second_min": 2e9}}
+    found = run.diagnose()
+    assert found.verdict == "FAILED" and found.culprits == {}, "all links break it, so it is nobody's fault"
+    assert ids(found) == [("GC-PERF-002", ()), ("GC-PERF-001", ())]
+    assert [(stage.name, stage.result) for stage in found.stages][1:] == [("mesh", "failed"), ("collective", "failed")]
+    assert "ERROR GC-PERF-001: the all_reduce is slower than cluster_check_limits allows" in "\n".join(said(found))
+    assert "limits: 1 MiB at least 1 GB/s busbw, each link at least 2 GB/s" in said(found)
+
+
+def test_limits_that_are_kept_are_told_and_fail_nobody() -> None:
+    run = Run()
+    run.limits = {"links": {"bytes_per_second_min": 1e9, "connect_milliseconds_max": 0.1, "retransmits_max": 0}}
+    found = run.diagnose()
+    assert found.verdict == "PASSED" and found.findings == [] and found.notes == []
+    assert found.as_dict()["limits"] == run.limits
+
+
+def test_a_link_that_breaks_a_limit_explains_no_rank_that_died() -> None:
+    run = Run()
+    run.limits = {"links": {"retransmits_max": 0}}
+    link = run.link
+    run.link = lambda one, two: dict(link(one, two), retransmits=9 if (one, two) == ("n2", "n3") else 0)  # type: ignore[method-assign]
+    run.events["n2"] = []
+    found = run.diagnose()
+    assert ids(found) == [("GC-RUN-001", ("n2",)), ("GC-PERF-002", ("n2", "n3"))]
+
+
+def test_a_limit_for_what_the_run_did_not_measure_is_told() -> None:
+    run = Run()
+    run.limits = {"sizes": [{"size_bytes": 4096, "milliseconds_max": 1}]}
+    found = run.diagnose()
+    assert found.verdict == "PASSED"
+    assert found.notes == ["cluster_check_limits.sizes: 4 KiB was not measured in this run"]

@@ -118,3 +118,18 @@ def test_what_a_node_sent_neither_colours_the_terminal_nor_adds_lines(name: str)
     lines = shown(samples.hostile(report))
     assert len(lines) == len(shown(report))
     assert not any(character in line for line in lines for character in "\x1b\u202e\n\r")
+
+
+def test_it_says_how_long_each_step_took() -> None:
+    lines = shown(samples.healthy())
+    assert "took 14.2 s: look 1.9, launch 1.6, mesh 3.1, collective 5.2, facts 1.9, judge 0.3" in lines
+    report = dict(samples.healthy(), times=[])
+    assert not any(line.startswith("took") for line in shown(report))
+
+
+def test_the_limits_of_the_site_are_told() -> None:
+    assert (
+        "limits: 64 MiB at least 0.5 GB/s busbw and at most 250 ms, each link at least 500 MB/s, "
+        "connecting at most 1 ms, at most 5 segments sent again"
+    ) in shown(samples.limited())
+    assert not any(line.startswith("limits") for line in shown(samples.healthy()))

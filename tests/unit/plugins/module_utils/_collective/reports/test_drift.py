@@ -11,7 +11,7 @@ import random
 import pytest
 import report_samples as samples
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import drift
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import drift, files, schema
 
 
 @pytest.mark.parametrize("seed", range(2, 22))
@@ -130,3 +130,14 @@ def test_only_a_whole_report_of_this_version_is_an_earlier_report() -> None:
     assert drift.readable(json.dumps(dict(report, findings="none"))) is None
     for text in ("", "{", "[]", "null", json.dumps(report)[:500]):
         assert drift.readable(text) is None
+
+
+def test_a_report_from_before_there_were_times_and_limits_is_an_earlier_report() -> None:
+    """Keys that came later within this version: what has none of them can be read, and written again."""
+    report = samples.healthy()
+    for name in schema.LATER:
+        report.pop(name, None)
+    assert drift.readable(json.dumps(report)) == report
+    assert files.contents(samples.faulty(), json.dumps(report))["report.html"].count("Since run") == 1
+    for text in files.contents(report).values():
+        assert text

@@ -10,6 +10,7 @@ import random
 import pytest
 import report_samples as samples
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import Finding, Subject
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import grid
 
 
@@ -104,3 +105,10 @@ def test_scattered_trouble_is_cut_and_counted() -> None:
 
 def test_without_a_mesh_there_is_no_grid() -> None:
     assert grid.nodes(samples.lost()) == []
+
+
+def test_a_link_that_breaks_a_limit_is_shown_as_slow() -> None:
+    report = samples.healthy()
+    about = Subject("link", ("gpu02", "gpu05"))
+    report["findings"] = [Finding("GC-PERF-002", "error", ("gpu02", "gpu05"), "c", "f", subject=about).as_dict()]
+    assert grid.results(report)["gpu02"]["gpu05"] == "slow" and grid.results(report)["gpu05"]["gpu02"] == "ok"

@@ -233,3 +233,20 @@ def test_without_times_there_is_no_time_line() -> None:
     for rank in report["ranks"]:
         rank["events"] = [{"event": "done"}]
     assert timeline.ranks(report) == "" and "Time line" not in html.page(report)
+
+
+def test_a_line_for_each_step_of_the_run_by_the_clock_of_the_controller() -> None:
+    rows = timeline.steps(samples.healthy()).split("<tr>")[1:]
+    assert len(rows) == 6 and '<th scope="row">look</th><td>1.9 s</td>' in rows[0]
+    assert 'style="left:26.06%;width:21.83%" title="mesh: 3.1 s, from 3.7 s on"' in rows[2]
+    assert timeline.steps(samples.healthy()) in html.page(samples.healthy())
+
+
+@pytest.mark.parametrize("times", [[], [{"name": "look", "begin_seconds": 0.0, "seconds": 0.0}]])
+def test_steps_that_took_no_time_have_no_line(times: list[dict[str, object]]) -> None:
+    assert timeline.steps(dict(samples.healthy(), times=times)) == ""
+
+
+def test_the_limits_of_the_site_are_on_the_page() -> None:
+    assert "Limits" in Reader(html.page(samples.limited())).text
+    assert "64 MiB at least 0.5 GB/s busbw and at most 250 ms" in Reader(html.page(samples.limited())).text

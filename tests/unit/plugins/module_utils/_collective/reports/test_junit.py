@@ -96,7 +96,7 @@ def test_what_was_not_looked_at_is_skipped() -> None:
     assert outcomes(report, "stages") == {"static": "failure", "mesh": "skipped", "collective": "skipped"}
     classes = outcomes(report, "findings")
     skipped = {name for name, result in classes.items() if result == "skipped"}
-    assert skipped == {"GC-NET", "GC-RUN", "GC-DATA", "GC-TEXT", "GC-VER", "GC-SSH", "GC-GPU"}
+    assert skipped == {"GC-NET", "GC-PERF", "GC-RUN", "GC-DATA", "GC-TEXT", "GC-VER", "GC-SSH", "GC-GPU"}
     assert classes["GC-HOST"] == "failure"
     assert outcomes(report, "nodes") == {"gpu01": "skipped", "gpu02": "failure"}
 
@@ -122,3 +122,10 @@ def test_texts_without_a_finding_fail_when_strict() -> None:
     assert outcomes(report, "verdict")["every text is explained"] == "passed"
     report["strict"] = True
     assert outcomes(report, "verdict")["every text is explained"] == "failure"
+
+
+def test_limits_are_looked_at_only_where_some_are_set() -> None:
+    assert outcomes(samples.healthy(), "findings")["GC-PERF"] == "skipped"
+    (skipped,) = read(samples.healthy()).findall(".//testcase[@name='GC-PERF']/skipped")
+    assert skipped.get("message") == "no limit is set"
+    assert outcomes(samples.limited(), "findings")["GC-PERF"] == "passed"
