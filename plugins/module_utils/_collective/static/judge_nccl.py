@@ -30,7 +30,6 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._nccl.settin
 
 #: The backend of a run whose ranks depend on it.
 NCCL = "nccl"
-LOOPBACK = "lo"
 
 FIX_NARROW = (
     f"NCCL takes the first of several interfaces in the order of the kernel, not of the list: name that of the data "
@@ -113,8 +112,10 @@ def _elsewhere(view: View, hosts: list[str]) -> list[Finding]:
         instead = (
             f"the address of the data network on {wanted}" if interface == wanted else f"{wanted}, the data network"
         )
-        alone = ", which nobody else reaches" if interface == LOOPBACK else ""
-        cause = f"NCCL on {listed(some)} takes {interface} ({address}{alone}) and not {instead}: {settings}"
+        loopback = ipaddress.ip_address(view.static[some[0]]["nccl"]["address"]).is_loopback
+        alone = ", which nobody else reaches" if loopback else ""
+        taken = f"{interface or 'an interface'} ({address}{alone})"
+        cause = f"NCCL on {listed(some)} takes {taken} and not {instead}: {settings}"
         found.append(_finding("GC-NCCL-001", view, some, cause, others))
     return found
 

@@ -119,6 +119,10 @@ def test_without_a_name_the_address_tells_the_interface(cluster: Any) -> None:
     says(cluster, "n1", "", "198.51.100.1")
     (one,) = found(cluster)
     assert "takes eth0 (198.51.100.1)" in one.cause
+    # Nothing is known of the loopback's interface.
+    says(cluster, "n1", "", "127.0.0.1")
+    (one,) = found(cluster)
+    assert "takes an interface (127.0.0.1, which nobody else reaches)" in one.cause
 
 
 def test_no_interface(cluster: Any) -> None:
