@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,7 +18,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective 
     speed_limits,
     step_times,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import console, files
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import console, files, folder
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run_data import Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.verdict import Report
 
@@ -90,24 +89,26 @@ def timed(report: Report, started: float | None, began: Mapping[str, float], end
     )
 
 
-def write_whole(path: str, text: str) -> None:
-    """Write a file so that a reader sees the old or the new content, never a part."""
-    temporary = f"{path}.tmp"
-    with open(temporary, "w", encoding="utf-8") as stream:
-        stream.write(text)
-    os.replace(temporary, path)
+def with_files(report: Report, where: str) -> tuple[Report, list[str]]:
+    """Write all files of the report.  Returns the report as it is now, and the names of the files that are missing.
+
+    Those that can be written say which could not.
+    """
+    before = folder.earlier(where, files.JSON)
+    trouble = folder.problem(where, len(report.members))
+    found = folder.finding(where, {}, trouble)
+    first = _with(report, found)
+    missing = folder.write(where, files.contents(first.as_dict(), before))
+    if not missing:
+        return first, []
+    second = _with(report, folder.finding(where, missing, trouble))
+    told = {name: text for name, text in files.contents(second.as_dict(), before).items() if name not in missing}
+    folder.write(where, told)
+    return second, list(missing)
 
 
-def write_reports(folder: str, report: dict[str, Any]) -> None:
-    """Write all files of the report, compared with the report that is there already."""
-    os.makedirs(folder, exist_ok=True)
-    try:
-        with open(os.path.join(folder, files.JSON), encoding="utf-8") as stream:
-            before = stream.read()
-    except (OSError, UnicodeDecodeError):
-        before = ""
-    for name, text in files.contents(report, before).items():
-        write_whole(os.path.join(folder, name), text)
+def _with(report: Report, found: Any) -> Report:
+    return replace(report, findings=[*report.findings, found]) if found else report
 
 
 class ActionModule(ActionBase):
@@ -120,7 +121,7 @@ class ActionModule(ActionBase):
         result: dict[str, Any] = super().run(tmp, task_vars)
         now = time.time()
         _validation, given = self.validate_argument_spec(argument_spec=ARGUMENT_SPEC)
-        folder = given.pop("report_dir")
+        where = given.pop("report_dir")
         began, wrong = moments(given.pop("times"))
         started, wrong_start = moments({"started": given["started"]} if given["started"] else {})
         _limits, refused = speed_limits.read(given["limits"])
@@ -136,9 +137,10 @@ class ActionModule(ActionBase):
         if began:
             began[step_times.JUDGE] = now
         found = timed(diagnosis.diagnose(run), started.get("started"), began, time.time())
+        missing: list[str] = []
+        if where:
+            found, missing = with_files(found, where)
         report = found.as_dict()
-        if folder:
-            write_reports(folder, report)
         for line in console.lines(report):
             Display().display(line)
         result.update(
@@ -146,6 +148,7 @@ class ActionModule(ActionBase):
             verdict=found.verdict,
             headline=found.headline,
             culprits=found.culprits,
+            missing_files=missing,
             report=report,
         )
         # The report is on the console already; the full data is for later tasks, not for -v to print a second time.

@@ -148,6 +148,8 @@ options:
       - Folder on the controller for C(report.txt), C(report.json), C(report.html), C(junit.xml) and C(report.prom).
         Empty writes no files.
       - A C(report.json) that is there already is what the new one is compared with.
+      - A file that cannot be written is a warning in the report and in RV(missing_files). What was there stays, and
+        the verdict is the same.
     type: path
     default: ""
 attributes:
@@ -212,6 +214,12 @@ culprits:
   sample:
     gpu02: "GC-NET-001 inbound connections of gpu02 fail on the data network: 8 of 8 probes of the ephemeral ports
       dropped (no answer)"
+missing_files:
+  description: The files that could not be written into O(report_dir); an older one of that name may be there.
+  returned: always
+  type: list
+  elements: str
+  sample: []
 report:
   description: Everything, as in C(report.json); its C(schema_version) is 2, and C(docs/report.schema.json) its shape.
   returned: always

@@ -123,6 +123,14 @@ TOO_MUCH = {
     "sizes": [{"size_bytes": 4096, "busbw_gb_per_s_min": 1000, "milliseconds_max": 60000}],
     "links": {"bytes_per_second_min": 1e15, "connect_milliseconds_max": 60000},
 }
+#: In a mount namespace of its own, so that nobody else sees the small disk; what is on it in the end is copied.
+SMALL_DISK = """
+mount -t tmpfs -o size=48k none "$1" || exit 77
+disk=$1 copy=$2; shift 2
+"$@" 2>&1; code=$?
+cp "$disk"/* "$copy"
+exit $code
+"""
 
 
 def limited_by(limits: dict[str, Any]) -> str:
@@ -145,3 +153,22 @@ def test_limits_that_cannot_be_meant_are_refused_before_anything_runs(cluster: C
     assert ended.code == 2, ended.text
     assert "no such size is measured" in ended.text and "retransmits_max = -1" in ended.text
     assert "Start the worker" not in ended.text and list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_of_the_controller_does_not_lose_the_verdict(cluster: Cluster, tmp_path: Path) -> None:
+    disk, copy = tmp_path / "disk", tmp_path / "copy"
+    disk.mkdir()
+    copy.mkdir()
+    command = cluster.command("baremetal.gpu_cluster.check", "-e", f"cluster_check_report_dir={disk}")
+    shell = ["unshare", "--mount", "--propagation", "private", "sh", "-c", SMALL_DISK, "sh", str(disk), str(copy)]
+    ended = cluster.run([*shell, *command])
+    assert ended.code == 0, ended.text
+    warning, verdict = ended.text.index("[WARNING]: on the controller: "), ended.text.index("PASSED: ")
+    assert warning < ended.text.index("Start the worker") < verdict, "it is told before it costs time"
+    missing = ended.text.index("WARNING GC-FILE-001: ")
+    assert verdict < missing and "No space left on device" in ended.text[missing:]
+    files = {path.name: path.read_text() for path in copy.iterdir()}
+    assert 0 < len(files) < 5 and not [name for name in files if name.endswith(".tmp")]
+    if "report.json" in files:
+        assert list(schema.violations(json.loads(files["report.json"]))) == []
+    assert all("GC-FILE-001" in text for name, text in files.items() if name in ("report.json", "report.txt"))

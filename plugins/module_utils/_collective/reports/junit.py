@@ -33,6 +33,7 @@ CLASSES = {
     "VER": "",
     "SSH": "",
     "GPU": "",
+    "FILE": "",
 }
 #: Compared from the facts of the nodes, so not looked at where there are none.
 OF_FACTS = ("VER", "SSH", "GPU")
