@@ -8,7 +8,8 @@ All pairs of a round run at the same time, and no node is in two of them.
 1. All nodes in pairs.  The nodes of a pair that passes are known good.
 2. Every other node with a known good partner, until it has passed once, or has failed with two partners.
 3. Where all nodes that share a label fail with all others: these among each other.
-4. Where nothing fails, or a pair fails whose nodes pass with others: every node with every other one (circle method).
+4. Where nothing fails: neighbours in rank order, between which a ring has its data, and in a small cluster all pairs.
+5. Where a pair fails whose nodes pass with others, or none passes: every node with every other one (circle method).
 
     while step := next_round(nodes, rounds, labels, named):
         rounds.append(...)
@@ -33,12 +34,15 @@ LOST = "lost"
 ALL_NODES = "all nodes"
 SUSPECTS = "suspects with known good partners"
 AMONG = "nodes of one label among each other"
+NEIGHBOURS = "neighbours in rank order"
 CIRCLE = "every node with every other one"
 
 #: The circle method is left to so many nodes, which are one round less.
-CIRCLE_NODES = 16
+CIRCLE_NODES = 8
+#: When no pair at all has passed in so many rounds, none will.
+NONE_PASSED = 5
 #: More rounds than the passes and one circle need are not run.
-MOST_ROUNDS = 24
+MOST_ROUNDS = 16
 #: What cover.py needs to know of a link that is bad: here it is no question of ports.
 _SPANS = ((1, 1),)
 
@@ -96,7 +100,7 @@ def next_round(nodes: Sequence[str], rounds: Rounds, labels: Labels, named: bool
     known = _Known(nodes, rounds)
     if len(rounds) >= MOST_ROUNDS or len(known.left) < 2:
         return None
-    for name, pairs in _choices(known, labels, named):
+    for name, pairs in _choices(known, rounds, labels, named):
         if pairs:
             return Step(name, tuple(pairs))
     return None
@@ -165,12 +169,12 @@ class _Known:
         return {pair for pair, results in self.results.items() if results == [FAILED]}
 
 
-def _choices(known: _Known, labels: Labels, named: bool) -> Iterator[tuple[str, list[Pair]]]:
+def _choices(known: _Known, rounds: Rounds, labels: Labels, named: bool) -> Iterator[tuple[str, list[Pair]]]:
     """What may be tried, the most telling first; empty where that is done."""
     if known.open:
         yield SUSPECTS, _suspects(known)
-        if not known.good:
-            yield CIRCLE, _circle(known, known.left[:CIRCLE_NODES])
+        if not known.good and len(rounds) < NONE_PASSED:
+            yield CIRCLE, _circle(known, known.left)
         return
     yield AMONG, _among(known, labels)
     between_good = known.pairs(FAILED, without=known.bad)
@@ -178,7 +182,9 @@ def _choices(known: _Known, labels: Labels, named: bool) -> Iterator[tuple[str, 
         if any(cause.kind != cover.GROUP for cause in _explained(known, labels)):
             yield CIRCLE, _circle(known, _closest(known, between_good, labels))
     elif not known.bad and not named:
-        yield CIRCLE, _circle(known, known.left[:CIRCLE_NODES])
+        yield NEIGHBOURS, _neighbours(known)
+        if len(known.left) <= CIRCLE_NODES:
+            yield CIRCLE, _circle(known, known.left)
 
 
 def _suspects(known: _Known) -> list[Pair]:
@@ -234,6 +240,17 @@ def _cut_off(known: _Known, group: set[str]) -> bool:
     return failed >= group
 
 
+def _neighbours(known: _Known) -> list[Pair]:
+    """The next neighbours in rank order that have not met; the last one and the first are neighbours too."""
+    busy: set[str] = set()
+    pairs: list[Pair] = []
+    for one, other in zip(known.left, [*known.left[1:], known.left[0]]):
+        if one not in busy and other not in busy and not known.was_tried(one, other):
+            busy.update((one, other))
+            pairs.append((one, other))
+    return pairs
+
+
 def _circle(known: _Known, nodes: Sequence[str]) -> list[Pair]:
     """The next round of the circle method in which something is left to try.
 
@@ -274,7 +291,9 @@ def conclude(nodes: Sequence[str], rounds: Rounds, labels: Labels) -> list[Culpr
     known = _Known(nodes, rounds)
     failed = known.pairs(FAILED)
     if failed and not known.good:
-        return [Culprit(cover.ALL, tuple(dict.fromkeys(node for pair in failed for node in pair)), tuple(failed))]
+        return [
+            Culprit(cover.ALL, tuple(node for node in nodes if any(node in pair for pair in failed)), tuple(failed))
+        ]
     found = [Culprit(cover.NODE, (node,), tuple(pair for pair in failed if node in pair)) for node in known.bad]
     passed = known.pairs(PASSED)
     for cause in _explained(known, labels):
