@@ -60,6 +60,7 @@ ARGUMENT_SPEC = {
     "go": {"type": "dict", "required": True},
     "collect": {"type": "dict", "required": True},
     "plan": {"type": "dict", "required": True},
+    "pairs": {"type": "dict", "default": {}},
     "facts": {"type": "dict", "default": {}},
     "pins": {"type": "dict", "default": {}},
     "report_dir": {"type": "path", "default": ""},

@@ -16,6 +16,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective 
     plan,
     speed_limits,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import localise
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import Unreadable
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.reading import read_variables
 
@@ -78,6 +79,35 @@ def collective_limit_problems(limits: Any, sizes_bytes: Sequence[int]) -> list[s
     return [one.sentence() for one in speed_limits.read(limits, [int(size) for size in sizes_bytes])[1]]
 
 
+def collective_pairs(
+    collect: Mapping[str, Mapping[str, Any]],
+    planned: Mapping[str, Any],
+    sizes_bytes: Sequence[int],
+    deadline_seconds: int = 40,
+    labels: Mapping[str, Mapping[str, str]] | None = None,
+) -> dict[str, Any]:
+    """See collective_pairs.yml."""
+    return localise.begin(planned, collect, [int(size) for size in sizes_bytes], int(deadline_seconds), labels)
+
+
+def collective_pair_jobs(
+    launch: Mapping[str, Mapping[str, Any]], state: Mapping[str, Any], ranks_per_node: int = 1
+) -> dict[str, dict[str, Any]]:
+    """See collective_pair_jobs.yml."""
+    return localise.jobs(state, launch, int(ranks_per_node))
+
+
+def collective_pair_results(
+    state: Mapping[str, Any],
+    launch: Mapping[str, Mapping[str, Any]],
+    collect: Mapping[str, Mapping[str, Any]],
+    run_id: str,
+    labels: Mapping[str, Mapping[str, str]] | None = None,
+) -> dict[str, Any]:
+    """See collective_pair_results.yml."""
+    return localise.after(dict(state), launch, collect, run_id, labels)
+
+
 class FilterModule:
     """The filters of this file."""
 
@@ -89,5 +119,8 @@ class FilterModule:
             "collective_book": collective_book,
             "collective_plan": collective_plan,
             "collective_ranges": collective_ranges,
+            "collective_pairs": collective_pairs,
+            "collective_pair_jobs": collective_pair_jobs,
+            "collective_pair_results": collective_pair_results,
             "collective_limit_problems": collective_limit_problems,
         }

@@ -35,6 +35,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+run_id:
+  description: As given; tells this result from that of an earlier run.
+  returned: always
+  type: str
+  sample: 20260131t120000z-k3x9ab
 state:
   description:
     - V(finished) when all ranks ended by themselves, V(deadline) when the worker killed them, V(running) when they
@@ -94,7 +99,7 @@ def main() -> None:
         unit.stop(module.run_command, run_id)
     except unit.UnitError as error:
         module.fail_json(msg=str(error))
-    module.exit_json(changed=False, **(state or {"state": "lost"}))
+    module.exit_json(changed=False, run_id=run_id, **(state or {"state": "lost"}))
 
 
 if __name__ == "__main__":

@@ -133,6 +133,11 @@ options:
     description: Result of the filter P(baremetal.gpu_cluster.collective_plan#filter); empty when nobody took part.
     type: dict
     required: true
+  pairs:
+    description: Last result of the filters P(baremetal.gpu_cluster.collective_pairs#filter) and
+      P(baremetal.gpu_cluster.collective_pair_results#filter), which say who is at fault when the ranks do not.
+    type: dict
+    default: {}
   facts:
     description:
       - Host to the result of M(baremetal.gpu_cluster.gpu_node_facts), empty for a host without one. The versions of

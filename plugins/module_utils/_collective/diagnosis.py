@@ -25,6 +25,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import findings as mesh_findings
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import links as mesh_links
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import findings as rank_findings
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import pair_findings
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run_data import Results, Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import judge, judge_nccl
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.verdict import Report, Stage, judged
@@ -35,7 +36,7 @@ def diagnose(run: Run) -> Report:
     """Judge a run."""
     lost = host_findings.lost(run)
     hosts = [*lost.findings, *host_findings.not_started(run), *host_findings.same_node(run.launch)]
-    hosts += coordination.findings(run.launch, run.collect)
+    hosts += [*coordination.findings(run.launch, run.collect), *host_findings.lost_in_pairs(run)]
     answered = [
         host
         for host in plan.launched(run.launch, run.selected)
@@ -55,11 +56,12 @@ def diagnose(run: Run) -> Report:
         versions={node.name: {"nccl": node.text("nccl", "torch"), "open_mpi": node.text("openmpi")} for node in nodes},
         backend=run.backend,
     )
+    ranked = pair_findings.joined(ranks.findings, run.pairs, run.labels)
     limits, _refused = speed_limits.read(run.limits)
     links = mesh_links.read(answered, run.probe)
     slow_links = speed_findings.of_links(limits, answered, links, run.labels)
     slow_sizes = speed_findings.of_sizes(limits, ranks.sizes)
-    found = [*known, *ranks.findings, *slow_links, *slow_sizes]
+    found = [*known, *ranked, *slow_links, *slow_sizes]
     if not run.check_mode and not run.plan["hosts"] and not any(one.severity == ERROR for one in found):
         found.append(host_findings.nobody())
     sizes = [asdict(size) for size in ranks.sizes]
@@ -78,7 +80,7 @@ def diagnose(run: Run) -> Report:
         world_size=run.plan["world_size"],
         hostnames=_hostnames(run),
         versions=versions,
-        stages=_stages(run, static, [*meshed, *slow_links], answered, [*ranks.findings, *slow_sizes]),
+        stages=_stages(run, static, [*meshed, *slow_links], answered, [*ranked, *slow_sizes]),
         findings=sorted(found, key=lambda one: one.severity != ERROR),
         unexplained=list(ranks.unexplained),
         sizes=sizes,
@@ -95,6 +97,7 @@ def diagnose(run: Run) -> Report:
         ],
         labels={host: dict(values) for host, values in run.labels.items()},
         limits=limits.as_dict(),
+        rounds=list(run.pairs.get("rounds", [])),
     )
 
 
@@ -159,6 +162,7 @@ def _notes(run: Run, nodes: Sequence[Any]) -> list[str]:
         *packet_filter.notes(run.looked),
         *judge_nccl.notes(run.looked),
         *coordination.notes(run.launch),
+        *pair_findings.notes(run.pairs, run.labels),
     ]
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import repair
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import ERROR, Finding
@@ -69,6 +69,12 @@ def _no_answer(run: Run, step: str, hosts: Sequence[str]) -> Finding:
         tuple(texts),
         reproduce=repair.ping(hosts[:NAMED]),
     )
+
+
+def lost_in_pairs(run: Run) -> list[Finding]:
+    """Hosts that took part in the collective and gave no answer afterwards, when pairs of nodes were tried."""
+    why = {host: one["why"] for each in run.pairs.get("rounds", []) for one in each["pairs"] for host in one["lost"]}
+    return [replace(_no_answer(run, "pairs", list(why)), evidence=tuple(why.values()))] if why else []
 
 
 def not_started(run: Run) -> list[Finding]:

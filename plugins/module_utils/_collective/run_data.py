@@ -23,6 +23,7 @@ class Run:
     port_plan: as the role common publishes them; without them the static stage is skipped.  labels: host to its labels.
     user: who ran the ranks, empty for root.  started: ISO 8601, UTC.  seconds: until now.  strict: a text that nothing
     explains fails the run.  check_mode: only the static stage ran.  limits: as ``speed_limits.read`` takes them.
+    pairs: the state of ``ranks.localise`` after its last round.
     """
 
     run_id: str
@@ -40,6 +41,7 @@ class Run:
     known_members: Sequence[Mapping[str, Any]] = ()
     port_plan: Mapping[str, Any] = field(default_factory=dict)
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    pairs: Mapping[str, Any] = field(default_factory=dict)
     user: str = ""
     started: str = ""
     seconds: float = 0.0

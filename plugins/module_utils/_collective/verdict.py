@@ -43,7 +43,7 @@ class Report:
     whose GPUs took part; a host without one is never among them.  mesh, latency_ms, bytes_per_second, retransmits:
     source to target to the worst result and the numbers of that directed link.  sizes, fit, ranks, unexplained: as
     rank_findings.Judgement has them.  limits: of the site, as speed_limits.Limits.as_dict() gives them.  times: what
-    step_times.spans() gives.
+    step_times.spans() gives.  rounds: of pairs of nodes, as localise.py has them.
     """
 
     verdict: str
@@ -75,6 +75,7 @@ class Report:
     labels: dict[str, dict[str, str]] = field(default_factory=dict)
     limits: dict[str, Any] = field(default_factory=dict)
     times: list[dict[str, Any]] = field(default_factory=list)
+    rounds: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def culprits(self) -> dict[str, str]:

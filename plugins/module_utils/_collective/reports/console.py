@@ -33,6 +33,7 @@ def _lines(report: Report) -> Iterator[str]:
     yield from _unexplained(report)
     yield from _sizes(report)
     yield from _ranks(report)
+    yield from _rounds(report)
     yield from _mesh(report)
     yield from _links(report)
 
@@ -160,6 +161,21 @@ def _ranks(report: Report) -> Iterator[str]:
         )
     if len(shown) > grid.MOST:
         yield f"  and {len(shown) - grid.MOST} more in report.json"
+
+
+def _rounds(report: Report) -> Iterator[str]:
+    """The rounds of pairs, and in each of them the pairs that did not pass."""
+    rounds = report.get("rounds", [])
+    if not rounds:
+        return
+    yield ""
+    yield "pairs of nodes:"
+    for number, each in enumerate(rounds, 1):
+        bad = [one for one in each["pairs"] if one["result"] != "passed"]
+        names = "; ".join(f"{' with '.join(one['nodes'])} {one['result']}" for one in bad[:MOST_LINES])
+        more = f" and {len(bad) - MOST_LINES} more" if len(bad) > MOST_LINES else ""
+        good = f"{len(each['pairs']) - len(bad)} of {len(each['pairs'])} passed"
+        yield f"  round {number}, {each['name']}: {good}" + (f"; {_flat(names)}{more}" if bad else "")
 
 
 def last_event(rank: Mapping[str, Any]) -> str:

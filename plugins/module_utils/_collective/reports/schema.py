@@ -177,8 +177,23 @@ LIMITS = {
     ),
     "description": "The limits that the site has set (cluster_check_limits); empty without any.",
 }
+ROUND = _record(
+    {
+        "name": _text("Why these pairs were tried."),
+        "pairs": _list(
+            _record(
+                {
+                    "nodes": {**NAMES, "description": "The two nodes."},
+                    "result": _text("Of a lost pair nothing is known.", "passed", "failed", "lost"),
+                    "why": _text("What went wrong; empty when it passed."),
+                    "lost": {**NAMES, "description": "Those of the two that gave no answer."},
+                }
+            )
+        ),
+    }
+)
 #: Keys that came later within this version: a report that was written before has none of them.
-LATER = ("limits", "times")
+LATER = ("limits", "times", "rounds")
 RESULT = _text("ok, timeout, unreachable, refused, stalled, foreign, or the name of an error of the kernel.")
 
 SCHEMA: Schema = {
@@ -218,6 +233,7 @@ SCHEMA: Schema = {
             "labels": _by_host(_by_host({"type": "string"}, "By label."), "Labels of each node, such as its rack."),
             "limits": LIMITS,
             "times": _list(TIME, "The steps of the run in their order; empty where nobody noted them."),
+            "rounds": _list(ROUND, "All-reduces of two nodes each; empty where the ranks left nothing open."),
         },
         optional=LATER,
     ),

@@ -6,8 +6,8 @@
     faulty_rank.py '{"4096": "missing"}' -m <module of the rank>
 
 The module is the one that every node runs, unchanged: the damage is done below it, in torch's all_reduce, or in the
-memory that it has just filled.  By size in bytes; each in the third iteration.  Needs torch, nothing of this project
-but the module.
+memory that it has just filled; or it never ends.  By size in bytes; each in the third iteration.  Needs torch, nothing
+of this project but the module.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+import time
 from collections import Counter
 from typing import Any
 
@@ -37,6 +38,8 @@ def damage_what_is_sent(kind: str, data: Any, world_size: int) -> None:
         data.mul_(2)
     elif kind == "shifted":
         data.copy_(data.roll(-SHIFT))
+    elif kind == "hang":
+        time.sleep(3600)
     elif kind == "chunk":
         chunk(data, 1, world_size).zero_()
 
