@@ -12,7 +12,9 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -395,6 +397,53 @@ def test_one_rank_takes_the_place_of_a_dead_agent(monkeypatch: pytest.MonkeyPatc
         agent_that_dies.bind(program.socket_name(job_id))
         program.clean_up(job_id)
     assert killed == [job_id]
+
+
+@pytest.fixture
+def own_signals() -> Iterator[None]:
+    """What the program does with signals is over with the test."""
+    before = {number: program.signal.getsignal(number) for number in program.signal.valid_signals() - {32, 33}}
+    yield
+    program.signal.set_wakeup_fd(-1)
+    for number, handler in before.items():
+        if program.signal.getsignal(number) is not handler:
+            program.signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("own_signals")
+@pytest.mark.parametrize("heard", [True, False])
+def test_a_rank_whose_agent_died_with_its_script_cleans_up(monkeypatch: pytest.MonkeyPatch, heard: bool) -> None:
+    """The signal of the agent's death can end the script before the agent's connection is closed."""
+    cleaned: list[str] = []
+    monkeypatch.setattr(program, "clean_up", cleaned.append)
+    monkeypatch.setattr(program, "end_like", lambda code, number: code)
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("LOCAL_RANK", "0")
+    job_id = f"unit-{os.getpid()}-dies"
+    monkeypatch.setenv(program.MARK, job_id)
+    said: list[bytes] = []
+
+    def play_agent(listener: Any) -> None:
+        connection, _address = listener.accept()
+        connection.recv(4096)
+        script = {"command": ["sh", "-c", "exit 3"], "cwd": "/", "variables": {}}
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        program.socket.send_fds(connection, [program.encode(script)], [nothing, nothing])
+        os.close(nothing)
+        said.append(connection.recv(4096))
+        if heard:
+            connection.sendall(program.HEARD)
+        connection.close()
+
+    with program.socket.socket(program.socket.AF_UNIX) as listener:
+        listener.bind(program.socket_name(job_id))
+        listener.listen()
+        thread = threading.Thread(target=play_agent, args=(listener,))
+        thread.start()
+        code = program.run_rank()
+        thread.join()
+    assert json.loads(said[0]) == {"code": 3, "signal": 0}
+    assert (code, cleaned) == ((3, []) if heard else (1, [job_id]))
 
 
 def test_a_rank_takes_orders_from_its_own_user_only(monkeypatch: pytest.MonkeyPatch) -> None:
