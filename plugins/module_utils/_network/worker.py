@@ -21,7 +21,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.program import (
@@ -198,6 +198,9 @@ class Worker(Program):
     def __init__(self, folder: str) -> None:
         super().__init__(folder)
         self.checkpoint = ""
+        #: What ``ip monitor`` says of addresses while the change is made, and where it says more.
+        self.address_events = b""
+        self.watched = -1
 
     def say(self, state: str, **more: Any) -> None:
         super().say(state, checkpoint=self.checkpoint, **more)
@@ -275,27 +278,29 @@ class Worker(Program):
                 f"{entry['interface']}: another machine, with the hardware address {other}, has {entry['address']}"
             )
 
-    @property
-    def address_events(self) -> str:
-        """The file with what ``ip monitor`` says about addresses while the change is made."""
-        return os.path.join(self.folder, "addresses")
-
     @contextmanager
     def watched_addresses(self) -> Iterator[None]:
         """Note what happens to addresses: NetworkManager takes one that another machine has away at once, and tries
-        it again and again, so that a look from time to time misses the failure."""
-        with open(self.address_events, "wb") as stream:
-            argv = ["ip", "monitor", "address"]
-            watcher = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.DEVNULL)
-        try:
-            yield
-        finally:
-            watcher.kill()
-            watcher.wait()
+        it again and again, so that a look from time to time misses the failure. Through a pipe: SELinux lets ``ip``
+        write to no file of ours."""
+        argv = ["ip", "monitor", "address"]
+        nothing = subprocess.DEVNULL
+        with subprocess.Popen(argv, stdin=nothing, stdout=subprocess.PIPE, stderr=nothing) as watcher:
+            if watcher.stdout is not None:
+                self.watched = watcher.stdout.fileno()
+                os.set_blocking(self.watched, False)
+            try:
+                yield
+            finally:
+                self.watched = -1
+                watcher.kill()
 
     def taken(self, interface: str) -> set[str]:
         """The IPv6 addresses, with their prefix, that the kernel's duplicate address detection refused so far."""
-        return taken_addresses(read_text(self.address_events) or "", interface)
+        with suppress(BlockingIOError):
+            while self.watched >= 0 and (part := os.read(self.watched, 1 << 16)):
+                self.address_events += part
+        return taken_addresses(self.address_events.decode(errors="replace"), interface)
 
     def activate(self, entry: dict[str, str]) -> None:
         seconds = int(self.remaining(ACTIVATION_SECONDS))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 from pathlib import Path
@@ -137,7 +138,13 @@ def test_an_activation_that_fails_because_of_a_taken_address_names_it(
     entry = {"uuid": "0", "interface": "fab0"}
     with pytest.raises(worker.ChangeError, match=r"^fab0: the profile could not be activated: Error: Conn"):
         program.activate(entry)
-    (tmp_path / "addresses").write_text(EVENTS)
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    os.write(writer, EVENTS.encode())
+    program.watched = reader
     with pytest.raises(worker.ChangeError) as caught:
         program.activate(entry)
     assert "another machine has fd00:20::7/64" in str(caught.value) and refusal in str(caught.value)
+    os.close(writer)
+    assert program.taken("fab0") == {"fd00:20::7/64"}
+    os.close(reader)
