@@ -86,4 +86,5 @@ def test_two_nodes_between_which_the_data_stops_are_named(swept: NetCluster, rng
     assert [sorted(hosts) for hosts in found_by_pairs(ended.report)] == [sorted(ends)], ended.text
     assert {frozenset(pair) for pair in pairs_of(ended.report, "failed")} == {frozenset(ends)}
     assert all(stage["result"] == "passed" for stage in ended.report["stages"] if stage["name"] == "mesh")
-    assert all("packets 0 " not in swept.run(name, "nft", "list", "ruleset") for name in ends)
+    # The ring has its data in one direction only.
+    assert any("packets 0 " not in swept.run(name, "nft", "list", "ruleset") for name in ends)
