@@ -32,8 +32,9 @@ ID_BYTES = 128
 def ask(libraries: Sequence[str]) -> dict[str, Any]:
     """What the library says.
 
-    ``library`` is its path and ``code`` its version as NCCL counts, ``result`` that of ncclGetUniqueId (0 is fine) and
-    ``id`` what it gave, in hexadecimal digits.  ``settings``: name to ``value`` and ``source`` of what is in force.
+    ``library`` is its path, as it was given or where the loader found it, and ``code`` its version as NCCL counts.
+    ``result`` is that of ncclGetUniqueId (0 is fine) and ``id`` what it gave, in hexadecimal digits.  ``settings``:
+    name to ``value`` and ``source`` of what is in force.
     ``errors``: why a library could not be loaded.
     """
     said: dict[str, Any] = {"library": "", "code": 0, "result": -1, "id": "", "settings": {}, "errors": []}
@@ -47,7 +48,7 @@ def ask(libraries: Sequence[str]) -> dict[str, Any]:
         except (OSError, AttributeError) as error:
             said["errors"].append(str(error))
             continue
-        said.update(library=loaded(os.path.basename(name)) or name, settings=settings(given))
+        said.update(library=name if os.path.isabs(name) else loaded(name) or name, settings=settings(given))
         break
     return said
 

@@ -259,6 +259,11 @@ def test_it_runs_as_the_user_of_the_ranks(monkeypatch: pytest.MonkeyPatch, libra
     assert (found["interface"], found["why"]) == (f"{user.pw_name}{user.pw_uid}", "")
 
 
+def test_a_library_of_the_system_is_told_by_its_path() -> None:
+    assert nccl_question.loaded("libc.so.6").endswith("/libc.so.6")
+    assert nccl_question.loaded("libnone.so.2") == ""
+
+
 def test_no_interface_is_an_answer(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
     found = asked(monkeypatch, library, STAND_IN="none")
     assert (found["error"], found["address"]) == ("Bootstrap : no socket interface found", "")
