@@ -52,6 +52,8 @@ _HARMLESS = (
 _CHANCE = ("limit", "quota", "ct count", "meter")
 #: Statements that send the packet elsewhere.
 _ELSEWHERE = ("dnat", "redirect", "queue", "tproxy", "synproxy", "fwd")
+#: Flags of a table that is not dormant. Of one that is, nft before 1.1 prints a word that is none (json.c).
+_AWAKE = {"owner", "persist"}
 #: Targets of iptables that a packet passes (iptables-extensions(8)).
 _XT_HARMLESS = ("LOG", "NFLOG", "ULOG", "AUDIT", "TRACE", "CHECKSUM", "TCPMSS", "CLASSIFY", "DSCP", "TOS", "TTL", "HL")
 _XT_MARKS = ("MARK", "CONNMARK", "CONNSECMARK", "SECMARK")
@@ -152,7 +154,7 @@ class _Objects:
         rules = []
         for holder in objects:
             for kind, value in holder.items():
-                if kind == "table" and "dormant" in _flags(value):
+                if kind == "table" and set(_flags(value)) - _AWAKE:
                     self.dormant.add((value["family"], value["name"]))
                 elif kind == "chain":
                     self._chain(value)

@@ -348,7 +348,8 @@ def test_of_chains_with_one_priority_the_last_one_comes_first() -> None:
     assert inbound(*second, *first, *third) == DATA_DROPPED
 
 
-@pytest.mark.parametrize("flags", ["dormant", ["dormant"], ["dormant", "owner"]])
+# nft 1.0.6 reads the word from memory that it has freed already, and printed this one for a dormant table "z".
+@pytest.mark.parametrize("flags", ["dormant", ["dormant"], ["dormant", "owner"], "z"])
 def test_a_dormant_table_blocks_nothing(flags: Any) -> None:
     asleep = {"table": {"family": "inet", "name": "t", "handle": 1, "flags": flags}}
     other = [chain("x", "input", table="u"), rule(match(DPORT, 7), DROP, chain="x", table="u")]
