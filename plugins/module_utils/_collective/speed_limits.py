@@ -103,9 +103,8 @@ def limit_problems(value: Any) -> list[Problem]:
 
 
 def unmeasured(value: Any, measured: Sequence[int]) -> list[Problem]:
-    """The limits for sizes that will not be measured."""
-    limits, problems = read(value)
-    return [] if problems else _not_measured(limits.sizes, measured)
+    """The limits for sizes that will not be measured, and nothing else that is wrong."""
+    return _not_measured(read(value)[0].sizes, measured)
 
 
 def _set(values: Mapping[str, Any]) -> dict[str, Any]:

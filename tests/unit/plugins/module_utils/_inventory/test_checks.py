@@ -385,10 +385,12 @@ def test_a_limit_for_a_size_that_the_check_does_not_measure(own: dict[str, Any],
 
 
 def test_all_problems_of_the_limits_come_at_once() -> None:
-    limits = {"sizes": [{"size_bytes": 8}], "links": {"retransmit_max": 1, "bytes_per_second_min": "fast"}}
+    sizes = [{"size_bytes": 8}, {"size_bytes": 12, "milliseconds_max": 5}]
+    limits = {"sizes": sizes, "links": {"retransmit_max": 1, "bytes_per_second_min": "fast"}}
     problems = found(inventory(n2={"cluster_check_limits": limits}))
     assert [variable for _host, variable, _rule in problems] == [
         "cluster_check_limits.sizes[0]",
         "cluster_check_limits.links.retransmit_max",
         "cluster_check_limits.links.bytes_per_second_min",
+        "cluster_check_limits.sizes, size_bytes",
     ]
