@@ -11,7 +11,7 @@ import random
 import pytest
 import results
 from checking import check, left_over
-from injection import MESH, Fault, judge
+from injection import MESH, Fault, between, judge
 from net_cluster import NetCluster
 
 
@@ -24,6 +24,27 @@ def test_the_first_verdict_names_the_culprit(clean: NetCluster, rng: random.Rand
         assert ended.code != 0, ended.text
         judge(ended.report, [injected])
         results.record(fault.name, "we", ended.seconds, ended.report["headline"])
+    finally:
+        injected.undo()
+
+
+def test_between_two_nodes_nobody_is_in_the_majority(clean: NetCluster, rng: random.Random) -> None:
+    """Both ends are named, and since the rules of both permit it, what lies between them.
+
+    The switch drops answers too, to those connections of the node that took one of these ports as their own: how many
+    findings there are is luck.
+    """
+    pair = rng.sample(clean.names, 2)
+    injected = between(clean, pair, rng)
+    print(injected.what)
+    try:
+        ended = check(clean, "--limit", ",".join(pair))
+        assert ended.code != 0 and set(ended.report["culprits"]) == set(pair), ended.text
+        found = [one for one in ended.report["findings"] if one["severity"] == "error" and "closed" in one["cause"]]
+        found += [one for one in ended.report["findings"] if one["id"] == "GC-NET-001"]
+        assert found and injected.bit() > 0, ended.text
+        for one in found:
+            assert set(one["hosts"]) == set(pair) and "ACL of the switch" in one["fix"], one
     finally:
         injected.undo()
 
@@ -52,26 +73,22 @@ def test_five_faults_at_once_are_five_findings(eight: NetCluster, rng: random.Ra
     assert left_over(eight) == []
 
 
-def test_a_slow_cable_is_a_warning_that_names_its_node(eight: NetCluster, rng: random.Random) -> None:
-    """A hundredth of the speed of the others, towards one node; the sums are right, so the verdict is green.
-
-    Of four nodes three links would be slow, which happens by chance on busy cores, so that nobody is named.
-    """
-    name = rng.choice(eight.names)
-    port = eight.node(name).port
+def test_a_slow_cable_is_a_warning_that_names_its_node(clean: NetCluster, rng: random.Random) -> None:
+    """A hundredth of the speed of the others, towards one node; the sums are right, so the verdict is green."""
+    name = rng.choice(clean.names)
+    port = clean.node(name).port
     print(f"the cable to {name} takes 20 Mbit/s")
-    eight.run("hub", "tc", *f"qdisc add dev {port} root tbf rate 20mbit burst 32kb latency 400ms".split())
+    clean.run("hub", "tc", *f"qdisc add dev {port} root tbf rate 20mbit burst 32kb latency 400ms".split())
     try:
-        ended = check(eight, "-e", '{"cluster_check_sizes_bytes": [4096]}')
+        ended = check(clean, "-e", '{"cluster_check_sizes_bytes": [4096]}')
         assert ended.code == 0 and ended.report["verdict"] == "PASSED", ended.text
         (found,) = [one for one in ended.report["findings"] if one["id"] == "GC-NET-007"]
         assert found["severity"] == "warning" and found["subject"]["nodes"] == [name], found
-        sent = json.loads(eight.run("hub", "tc", "-s", "-j", "qdisc", "show", "dev", port))
+        sent = json.loads(clean.run("hub", "tc", "-s", "-j", "qdisc", "show", "dev", port))
         assert sent[0]["kind"] == "tbf" and sent[0]["bytes"] > 1 << 20
         results.record("slow", "we", ended.seconds, found["cause"])
     finally:
-        eight.run("hub", "tc", "qdisc", "del", "dev", port, "root")
-    assert left_over(eight) == []
+        clean.run("hub", "tc", "qdisc", "del", "dev", port, "root")
 
 
 def test_a_cluster_without_a_fault_passes(clean: NetCluster) -> None:
