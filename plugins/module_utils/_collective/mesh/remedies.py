@@ -158,7 +158,8 @@ def _by_rule(asked: _Asked, plan: Mapping[str, Any] | None) -> Remedy:
     """What opens it, from the rules that were found."""
     fixes, commands, evidence = [], [], []
     variables: dict[str, dict[str, Any]] = {}
-    for (direction, rule), hosts in asked.blocked.items():
+    for (direction, rule), having in asked.blocked.items():
+        hosts = [host for host in asked.hosts if host in having]
         one = packet_filter.remedy(hosts, direction, rule, plan["firewall_ports"] if plan else [])
         fixes.append(one.fix)
         commands.append(one.command)

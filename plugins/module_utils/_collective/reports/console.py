@@ -86,8 +86,8 @@ def _finding(finding: Mapping[str, Any], members: Sequence[str]) -> Iterator[str
     yield from _some("seen", finding["evidence"])
     yield from _some("not the cause", finding["ruled_out"])
     yield f"  fix: {_flat(finding['fix'])}"
-    for name, variables in finding["variables"].items():
-        yield f"  set for {_flat(yaml_text.owner(name, members))}:"
+    for owner, variables in yaml_text.owned(finding["variables"], members):
+        yield f"  set for {_flat(owner)}:"
         for line in yaml_text.lines(variables):
             yield f"    {line}"
     if finding["command"]:

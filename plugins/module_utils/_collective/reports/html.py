@@ -89,8 +89,8 @@ def _stages(report: Report) -> str:
 
 def _finding(finding: Mapping[str, Any], members: Sequence[str]) -> str:
     variables = "\n".join(
-        "\n".join([f"# {words.one_line(yaml_text.owner(name, members))}", *yaml_text.lines(values)])
-        for name, values in finding["variables"].items()
+        "\n".join([f"# {words.one_line(owner)}", *yaml_text.lines(values)])
+        for owner, values in yaml_text.owned(finding["variables"], members)
     )
     rows = {
         "About": escaped(words.about(finding["subject"])),

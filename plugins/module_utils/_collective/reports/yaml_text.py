@@ -38,6 +38,21 @@ def _is_list(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def owner(name: str, members: Sequence[str]) -> str:
-    """For whom variables are: a host of the cluster, or else a group of the inventory."""
-    return f"{'host' if name in members else 'group'} {name}"
+def owned(
+    variables: Mapping[str, Mapping[str, Any]], members: Sequence[str]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """For whom which variables are: hosts of the cluster, those with the same ones together, or groups."""
+    groups: dict[str, list[str]] = {}
+    for name, values in variables.items():
+        alike = json.dumps(values, sort_keys=True) if name in members else f"group {name}"
+        groups.setdefault(alike, []).append(name)
+    for names in groups.values():
+        yield _owner(names, members), variables[names[0]]
+
+
+def _owner(names: Sequence[str], members: Sequence[str]) -> str:
+    if names[0] not in members:
+        return f"group {names[0]}"
+    if len(names) == 1:
+        return f"host {names[0]}"
+    return f"hosts {', '.join(names)}" if set(names) != set(members) else f"all {len(names)} members"

@@ -529,6 +529,14 @@ def test_the_nodes_own_firewalld_is_opened_with_the_plan() -> None:
     assert f"rule of n2, inbound: {FIREWALLD}" in finding.evidence and finding.confidence == 0.99
 
 
+def test_hosts_with_the_same_rule_stand_in_the_order_of_the_cluster() -> None:
+    run = Run()
+    for host in HOSTS:
+        run.inbound(host, (32768, 60999, "timeout"))
+        run.rules(host, "inbound", FIREWALLD, (32768, 60999))
+    assert list(run.only().variables) == HOSTS
+
+
 def test_without_the_plan_no_variable_is_named() -> None:
     run = Run()
     run.plan = None

@@ -39,6 +39,13 @@ def test_yaml_reads_back_what_was_written(value: dict[str, Any]) -> None:
     assert "\x1b" not in text
 
 
-def test_owners_are_hosts_or_groups() -> None:
-    assert yaml_text.owner("n1", ["n1"]) == "host n1"
-    assert yaml_text.owner("gpu_cluster", ["n1"]) == "group gpu_cluster"
+def test_hosts_with_the_same_variables_are_told_once() -> None:
+    ports, rails = {"ports": [1, 2]}, {"rails": 2}
+    members = ["n1", "n2", "n3"]
+
+    def told(variables: dict[str, dict[str, Any]]) -> list[tuple[str, Any]]:
+        return list(yaml_text.owned(variables, members))
+
+    assert told(dict.fromkeys(members, ports)) == [("all 3 members", ports)]
+    assert told({"n1": ports, "n2": rails, "n3": ports}) == [("hosts n1, n3", ports), ("host n2", rails)]
+    assert told({"gpu_cluster": ports, "n1": ports}) == [("group gpu_cluster", ports), ("host n1", ports)]
