@@ -25,8 +25,8 @@ LONG = ["-e", '{"cluster_check_iterations": 10000}']
 SHORT_DEADLINE = ["-e", "cluster_check_deadline_seconds=10"]
 RANK = "_collective.ranks.rank"
 WORKER = "_collective.run.worker"
-#: README of cluster_check: deadline + 55 s with one round of forks, then the guardian 10 s later, and its 5 s to kill.
-WORKER_IS_GONE_AFTER = 10 + 55 + 10 + 5
+#: README of cluster_check: deadline + 104 s with one round of forks, then the guardian 10 s later, and its 5 s to kill.
+WORKER_IS_GONE_AFTER = 10 + 104 + 10 + 5
 
 
 def errors(report: dict) -> list[tuple[str, list[str]]]:
