@@ -7,6 +7,7 @@
 
 It needs root, no container, no ssh and no address of this machine. Each node is one process with namespaces without a
 name. That process ends when its standard input does, so all of it is gone when this program is, also after a kill.
+With ``--rails 2`` a node has a second card in a network of its own, and an IPv6 address on the first: three rails.
 What a node shares with the machine: the processor, the disk, the kernel's tables, and everything outside /run.
 """
 
@@ -29,6 +30,10 @@ from typing import Any, NamedTuple
 MAX_NODES = 64
 NETWORK = "198.18.30"
 INTERFACE = "fab0"
+#: The second rail, and the IPv6 network of the first card.
+SECOND_NETWORK = "198.18.31"
+SECOND_INTERFACE = "fab1"
+IPV6_NETWORK = "fd00:20::"
 #: Beyond this number the neighbours of all nodes together no longer fit the table of one kernel
 #: (net.ipv4.neigh.default.gc_thresh3, 1024 by default); fixed entries do not count there.
 DYNAMIC_NEIGHBOURS = 16
@@ -77,6 +82,19 @@ class Node(NamedTuple):
         """The hub's end of its cable."""
         return f"port{self.number}"
 
+    @property
+    def second_address(self) -> str:
+        return f"{SECOND_NETWORK}.{self.number}"
+
+    @property
+    def ipv6_address(self) -> str:
+        return f"{IPV6_NETWORK}{self.number:x}"
+
+    @property
+    def second_port(self) -> str:
+        """The hub's end of the cable of its second card."""
+        return f"rail{self.number}"
+
 
 def hosts_text(nodes: Sequence[Node]) -> str:
     """/etc/hosts of every node."""
@@ -94,6 +112,26 @@ def hub_commands(pids: Mapping[Node, int]) -> list[str]:
     return commands
 
 
+def rail_commands(pids: Mapping[Node, int]) -> list[str]:
+    """The switch and the cables of the second rail."""
+    commands = ["link add br1 type bridge stp_state 0 forward_delay 0", "link set br1 up"]
+    for node, pid in pids.items():
+        commands += [
+            f"link add {node.second_port} type veth peer name {SECOND_INTERFACE} netns {pid}",
+            f"link set {node.second_port} master br1 up",
+        ]
+    return commands
+
+
+def rail_end_commands(node: Node) -> list[str]:
+    """A node's end of the second rail, and its IPv6 address. Nobody else has that one, so nobody is asked."""
+    return [
+        f"address add {node.second_address}/24 dev {SECOND_INTERFACE}",
+        f"link set {SECOND_INTERFACE} up",
+        f"address add {node.ipv6_address}/64 dev {INTERFACE} nodad",
+    ]
+
+
 def node_commands(node: Node, nodes: Sequence[Node]) -> list[str]:
     """What sets up a node's end."""
     commands = [f"address add {node.address}/24 dev {INTERFACE}", f"link set {INTERFACE} up"]
@@ -106,12 +144,13 @@ def node_commands(node: Node, nodes: Sequence[Node]) -> list[str]:
     return commands
 
 
-def inventory(nodes: Sequence[Node], folder: Path, torch_python: str) -> dict[str, Any]:
+def inventory(nodes: Sequence[Node], folder: Path, torch_python: str, rails: int = 1) -> dict[str, Any]:
     """The cluster as Ansible sees it: JSON is YAML."""
     hosts = {
         node.name: {
             "ansible_python_interpreter": str(folder / node.name / "python"),
             "gpu_cluster_fabric_address": f"{node.address}/24",
+            **({"gpu_cluster_further_addresses": [node.second_address, node.ipv6_address]} if rails > 1 else {}),
         }
         for node in nodes
     }
@@ -136,10 +175,14 @@ class NetCluster:
     """The running cluster; a context manager.
 
     count: number of nodes. torch_python: the interpreter for the ranks, by default the one that runs this. run_bytes:
-    the size of each node's /run.
+    the size of each node's /run. rails: 2 for a second card and IPv6.
     """
 
-    def __init__(self, count: int, torch_python: str = sys.executable, run_bytes: int = 64 << 20) -> None:
+    def __init__(
+        self, count: int, torch_python: str = sys.executable, run_bytes: int = 64 << 20, rails: int = 1
+    ) -> None:
+        if rails not in (1, 2):
+            raise NetClusterError(f"--rails is {rails}, expected 1 or 2")
         if not 2 <= count <= MAX_NODES:
             raise NetClusterError(f"--nodes is {count}, expected 2 to {MAX_NODES}")
         if os.geteuid() != 0:
@@ -147,6 +190,7 @@ class NetCluster:
         self.nodes = [Node(number) for number in range(1, count + 1)]
         self.torch_python = torch_python
         self.run_bytes = run_bytes
+        self.rails = rails
         self.pids: dict[str, int] = {}
         self._holders: list[subprocess.Popen[bytes]] = []
 
@@ -193,13 +237,17 @@ class NetCluster:
         self.hub_pid = hub.pid
         self.pids = {node.name: first_process(holder.pid) for node, holder in holders.items()}
         ip_batch(["nsenter", f"--net=/proc/{hub.pid}/ns/net"], hub_commands({n: self.pids[n.name] for n in self.nodes}))
+        if self.rails > 1:
+            hub_enter = ["nsenter", f"--net=/proc/{hub.pid}/ns/net"]
+            ip_batch(hub_enter, rail_commands({n: self.pids[n.name] for n in self.nodes}))
         for node in self.nodes:
             enter = ["nsenter", f"--net=/proc/{self.pids[node.name]}/ns/net"]
-            ip_batch(enter, node_commands(node, self.nodes))
+            ip_batch(enter, node_commands(node, self.nodes) + (rail_end_commands(node) if self.rails > 1 else []))
             python = self.folder / node.name / "python"
             python.write_text(wrapper(self.folder / node.name, self.pids[node.name], sys.executable))
             python.chmod(0o755)
-        self.inventory.write_text(json.dumps(inventory(self.nodes, self.folder, self.torch_python), indent=2) + "\n")
+        described = inventory(self.nodes, self.folder, self.torch_python, self.rails)
+        self.inventory.write_text(json.dumps(described, indent=2) + "\n")
 
     def close(self) -> None:
         """Take everything away; a second call does nothing."""
@@ -332,13 +380,14 @@ def main() -> int:
     """Run a command on a new cluster, or keep one until Enter is pressed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--nodes", type=int, default=4, help=f"2 to {MAX_NODES}, default 4")
+    parser.add_argument("--rails", type=int, default=1, help="2: a second card on each node, and IPv6 on the first")
     parser.add_argument(
         "command", nargs="*", help="with {inventory} for the path of the inventory; none: wait for Enter"
     )
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(143))
     try:
-        with NetCluster(arguments.nodes) as cluster:
+        with NetCluster(arguments.nodes, rails=arguments.rails) as cluster:
             if not arguments.command:
                 print(cluster.inventory, flush=True)
                 sys.stdin.readline()

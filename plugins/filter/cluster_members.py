@@ -61,6 +61,9 @@ _value:
       C(fabric_interface), C(management_address) (C(ansible_host), or the name in the inventory) and C(addresses), all
       addresses of the member without prefix, the fabric address first, then those of C(static_network_interfaces)
       and of C(gpu_cluster_further_addresses).
+    - C(rail_addresses) are these without the first, each with C(address), C(prefix) (its length, 0 where the inventory
+      does not say), C(interface) (empty where it does not say) and C(listed), whether it is one of
+      C(gpu_cluster_further_addresses).
   type: list
   elements: dict
 """

@@ -83,6 +83,26 @@ options:
         description: Its last port, from O(ranges[].first) to 65535.
         type: int
         required: true
+  rails:
+    description: Further addresses of this node, on which the worker listens as well. An address that the node does not
+      have is told in RV(rails), and is no reason not to start.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: Name of the rail, the same on all nodes.
+        type: str
+        required: true
+      address:
+        description: Address of this node on it, without prefix length.
+        type: str
+        required: true
+  openmpi_prefix:
+    description: The folder above C(bin/mpirun) of the Open MPI that M(baremetal.gpu_cluster.collective_mpi) may run
+      later. It is only looked whether it is there. Empty for none.
+    type: path
+    default: ""
   lifetime_seconds:
     description: The worker ends after this time, 10 to 7200 seconds, if nobody has ended it before.
     type: int
@@ -146,6 +166,13 @@ ports:
       port: 29500
     - range: ephemeral
       port: 32768
+rails:
+  description: The further addresses, each with C(name), C(address), C(ports) as RV(ports), and C(error), which says why
+    it has none, or is empty.
+  returned: when RV(state) is V(waiting)
+  type: list
+  elements: dict
+  sample: []
 taken:
   description:
     - Ports of the plan on which the worker meant to listen, but something else on this node holds them; it listens on
@@ -181,6 +208,18 @@ ephemeral_range:
   type: list
   elements: int
   sample: [32768, 60999]
+openmpi:
+  description:
+    - What this node has for a job of Open MPI. C(prefix) and C(python) are O(openmpi_prefix) and O(torch_python),
+      C(mpirun) says whether C(bin/mpirun) is an executable file there, and C(key) whether O(user) has a key of the role
+      ssh_mesh.
+  returned: always
+  type: dict
+  sample:
+    prefix: /usr/lib64/openmpi
+    python: /opt/gpu-cluster/torch/bin/python
+    mpirun: true
+    key: true
 other_runs:
   description: Runs whose worker is still active on this node.
   returned: always
@@ -195,6 +234,7 @@ stopped_runs:
   sample: []
 """
 
+import os
 import platform
 import sys
 
@@ -202,6 +242,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import unit
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import files
 
 
 def ephemeral_range() -> list[int]:
@@ -217,6 +258,17 @@ def port_plan(given: dict, ephemeral: list[int]) -> list[dict]:
         {"name": "ephemeral", "first": ephemeral[0], "last": ephemeral[1]},
         *({key: one[key] for key in ("name", "first", "last")} for one in given["ranges"]),
     ]
+
+
+def openmpi(given: dict) -> dict:
+    """What there is for a job of Open MPI.  given: the module's options."""
+    mpirun = f"{given['openmpi_prefix']}/bin/mpirun"
+    return {
+        "prefix": given["openmpi_prefix"],
+        "python": given["torch_python"],
+        "mpirun": bool(given["openmpi_prefix"]) and os.path.isfile(mpirun) and os.access(mpirun, os.X_OK),
+        "key": bool(given["user"]) and os.path.exists(files.user_key(given["user"])),
+    }
 
 
 def wrong_ranges(ranges: list[dict]) -> list[str]:
@@ -251,6 +303,16 @@ def main() -> None:
                     "last": {"type": "int", "required": True},
                 },
             },
+            "rails": {
+                "type": "list",
+                "elements": "dict",
+                "default": [],
+                "options": {
+                    "name": {"type": "str", "required": True},
+                    "address": {"type": "str", "required": True},
+                },
+            },
+            "openmpi_prefix": {"type": "path", "default": ""},
             "lifetime_seconds": {"type": "int", "default": 300},
             "wait_seconds": {"type": "int", "default": 15},
         },
@@ -268,6 +330,7 @@ def main() -> None:
         "torch_python": given["torch_python"],
         "ranks_per_node": given["ranks_per_node"],
         "ranges": [dict(one, samples=given["samples"]) for one in ranges],
+        "rails": given["rails"],
         "lifetime_seconds": given["lifetime_seconds"],
     }
     result = {
@@ -276,6 +339,7 @@ def main() -> None:
         "ephemeral_range": ephemeral,
         "ranges": ranges,
         "kernel": platform.release(),
+        "openmpi": openmpi(given),
         "other_runs": [],
         "stopped_runs": [],
     }
@@ -291,7 +355,7 @@ def main() -> None:
     if state["state"] == "failed":
         unit.stop(module.run_command, given["run_id"])
         module.exit_json(state="failed", error=state["error"], **result)
-    told = {key: state[key] for key in ("state", "hostname", "ports", "taken")}
+    told = {key: state[key] for key in ("state", "hostname", "ports", "rails", "taken")}
     module.exit_json(**told, **result)
 
 

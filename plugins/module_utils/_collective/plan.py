@@ -20,8 +20,8 @@ def launched(launch: Mapping[str, Mapping[str, Any]], hosts: Sequence[str]) -> l
 def address_book(launch: Mapping[str, Mapping[str, Any]], hosts: Sequence[str]) -> list[dict[str, Any]]:
     """What a probe needs to know about each peer.
 
-    ``host``, ``address``, ``ports`` (``port``, ``range``) on which it listens, and ``ranges`` (``name``, ``first``,
-    ``last``) of its port plan.
+    ``host``, ``address``, ``ports`` (``port``, ``range``) on which it listens, ``ranges`` (``name``, ``first``,
+    ``last``) of its port plan, and ``rails`` (``name``, ``address``, ``ports``): its further addresses with listeners.
     """
     return [
         {
@@ -29,6 +29,11 @@ def address_book(launch: Mapping[str, Mapping[str, Any]], hosts: Sequence[str]) 
             "address": launch[host]["address"],
             "ports": launch[host]["ports"],
             "ranges": launch[host]["ranges"],
+            "rails": [
+                {key: one[key] for key in ("name", "address", "ports")}
+                for one in launch[host].get("rails", ())
+                if one["ports"]
+            ],
         }
         for host in launched(launch, hosts)
     ]

@@ -55,7 +55,9 @@ class Member:
     """One member, as roles get it in ``common_members``.
 
     ``addresses`` are all addresses from which the others may be spoken to: the fabric address first, then those of the
-    interfaces that the inventory declares, then the further ones.
+    interfaces that the inventory declares, then the further ones.  ``rail_addresses`` are the same without the first,
+    with what the inventory says of each: ``address``, ``prefix`` (its length, 0 where unknown), ``interface`` (empty
+    where unknown) and ``listed`` (whether it is one of the further addresses).
     """
 
     name: str
@@ -64,6 +66,7 @@ class Member:
     fabric_interface: str
     management_address: str
     addresses: tuple[str, ...]
+    rail_addresses: tuple[Mapping[str, Any], ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """The form that the filter returns."""
@@ -74,6 +77,7 @@ class Member:
             "fabric_interface": self.fabric_interface,
             "management_address": self.management_address,
             "addresses": list(self.addresses),
+            "rail_addresses": [dict(one) for one in self.rail_addresses],
         }
 
 
@@ -227,6 +231,21 @@ def peer_addresses(own: Mapping[str, Any], fabric: Interface) -> tuple[str, ...]
     return tuple(dict.fromkeys(str(address) for address in (fabric.ip, *declared, *further)))
 
 
+def rail_addresses(own: Mapping[str, Any], fabric: Interface) -> tuple[dict[str, Any], ...]:
+    """What is known of each of ``peer_addresses`` but the fabric address, in that order."""
+    listed = {found for _place, found in further_addresses(own.get(FURTHER_ADDRESSES))}
+    known: dict[Address, tuple[int, str]] = {}
+    for entry in entries_of(own.get(INTERFACES)):
+        for _place, found in entry.addresses:
+            known.setdefault(found.ip, (found.network.prefixlen, entry.name))
+    addresses = [ipaddress.ip_address(text) for text in peer_addresses(own, fabric)[1:]]
+    return tuple(
+        {"address": str(one), "prefix": prefix, "interface": interface, "listed": one in listed}
+        for one in addresses
+        for prefix, interface in [known.get(one, (0, ""))]
+    )
+
+
 def make_members(variables: Mapping[str, Mapping[str, Any]], hosts: Sequence[str]) -> list[Member]:
     """The members in inventory order; raise ``MembersError`` naming every entry that is missing or wrong.
 
@@ -255,6 +274,7 @@ def make_members(variables: Mapping[str, Mapping[str, Any]], hosts: Sequence[str
                 fabric_interface=str(own[FABRIC_INTERFACE]),
                 management_address=management_address(str(host), own),
                 addresses=peer_addresses(own, interface),
+                rail_addresses=rail_addresses(own, interface),
             )
         )
     if problems:

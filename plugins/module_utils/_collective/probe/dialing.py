@@ -46,6 +46,10 @@ LONG_BYTES = 1048576
 SAID_CHARACTERS = 80
 
 
+#: Rail and host.
+Way = tuple[str, str]
+
+
 @dataclass(frozen=True)
 class Settings:
     """What all calls have in common.
@@ -63,7 +67,8 @@ class Settings:
 class Target:
     """One port of one peer.  payloads: bytes of each message, in order; none: connect and no more.
 
-    timeout_seconds: instead of that of the settings.
+    timeout_seconds: instead of that of the settings.  rail: a further rail, empty for the first; source: own address
+    there, instead of that of the settings.
     """
 
     host: str
@@ -72,6 +77,13 @@ class Target:
     range_name: str
     payloads: tuple[int, ...] = (64,)
     timeout_seconds: float | None = None
+    rail: str = ""
+    source: str = ""
+
+    @property
+    def way(self) -> Way:
+        """Rail and host: what the results of one link have in common."""
+        return self.rail, self.host
 
 
 @dataclass(frozen=True)
@@ -139,7 +151,7 @@ class _Call:
         family = socket.AF_INET6 if ":" in target.address else socket.AF_INET
         self.socket = socket.socket(family, socket.SOCK_STREAM)
         try:
-            self._prepare(settings.source)
+            self._prepare(target.source or settings.source)
         except OSError:
             self.socket.close()
             raise

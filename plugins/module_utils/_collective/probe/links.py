@@ -3,13 +3,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """All links of one node: what its peers' ports say, how good each link is, and which ports of a peer are blocked.
 
-One pass over all ports, then the quality of the links that work, then the search on those that don't.
+One pass over all ports of all rails, then the quality of the links that work, then the search on those that don't.
 """
 
 from __future__ import annotations
 
 import statistics
 import zlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,6 +21,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
     Outcome,
     Settings,
     Target,
+    Way,
     dial,
 )
 
@@ -31,39 +33,82 @@ SMALL = (64,)
 LADDER_RANGE = "ephemeral"
 # A kernel with net.ipv4.tcp_mtu_probing works around an MTU hole after about six seconds, and would hide it.
 LADDER_SECONDS = 3.0
-# Peers of one node whose blocked ports are searched for.
+# Peers of one node whose blocked ports are searched for, on each rail; and on all rails but the first together.
 SEARCHED_PEERS = 8
+SEARCHED_ELSEWHERE = 16
+# What the first rail is called in the results: its links are those that there have always been.
+FIRST_RAIL = ""
 # Of the whole of quality.measure().
 QUALITY_SECONDS = 6.0
 
 _STATES = {mesh.TIMEOUT: bisection.DROPPED, mesh.UNREACHABLE: bisection.REJECTED}
 _REACHED = (mesh.OK, mesh.REFUSED, mesh.STALLED, mesh.FOREIGN)
 
+#: An entry of the book; on a further rail also with its name and this node's own address there, ``source``.
 Peer = Mapping[str, Any]
+Outcomes = dict[Way, list[Outcome]]
 
 
-def survey(book: Sequence[Peer], own_name: str, settings: Settings) -> list[dict[str, Any]]:
-    """One entry for each peer, in the order of the book; docs/check-protocol.md names its keys.
+def survey(book: Sequence[Peer], own_name: str, settings: Settings) -> dict[str, list[dict[str, Any]]]:
+    """By rail, one entry for each peer, in the order of the book; docs/check-protocol.md names its keys.
 
-    book: ``host``, ``address``, ``ports`` (``port``, ``range``) and ``ranges`` (``first``, ``last``) of each node.
+    book: ``host``, ``address``, ``ports`` (``port``, ``range``), ``ranges`` (``first``, ``last``) and ``rails`` (those
+    after the first: ``name``, ``address``, ``ports``) of each node.  The first rail has no name: ``FIRST_RAIL``.
     """
-    peers = rotated(book, own_name)
-    outcomes: dict[str, list[Outcome]] = {peer["host"]: [] for peer in peers}
+    peers = on_all_rails(rotated(book, own_name), book, own_name)
+    outcomes: Outcomes = {way(peer): [] for peer in peers}
     for outcome in dial([one for peer in peers for one in targets(peer, settings.timeout_seconds)], settings):
-        outcomes[outcome.target.host].append(outcome)
+        outcomes[outcome.target.way].append(outcome)
     _confirm(outcomes, settings)
     _climb_elsewhere(outcomes, settings)
     qualities, failed = quality.measure(
-        [one.target for host in outcomes for one in outcomes[host] if _climbed(one)], settings, QUALITY_SECONDS
+        [one.target for found in outcomes.values() for one in found if _climbed(one)], settings, QUALITY_SECONDS
     )
     for outcome in failed:
         _put(outcomes, outcome)
-    searches = _search([peer for peer in peers if _is_blocked(outcomes[peer["host"]])], own_name, outcomes, settings)
-    return [
-        link(peer["host"], outcomes[peer["host"]], qualities.get(peer["host"]), searches.get(peer["host"]))
-        for peer in book
-        if peer["host"] != own_name
-    ]
+    searches = _search(
+        searched([peer for peer in peers if _is_blocked(outcomes[way(peer)])]), own_name, outcomes, settings
+    )
+    place = {peer["host"]: number for number, peer in enumerate(book)}
+    found: dict[str, list[dict[str, Any]]] = {FIRST_RAIL: []}
+    for rail, host in sorted(outcomes, key=lambda one: place[one[1]]):
+        key = (rail, host)
+        found.setdefault(rail, []).append(link(host, outcomes[key], qualities.get(key), searches.get(key)))
+    return found
+
+
+def way(peer: Peer) -> Way:
+    """Rail and host of a peer on one rail."""
+    return peer.get("rail", FIRST_RAIL), peer["host"]
+
+
+def on_all_rails(peers: Sequence[Peer], book: Sequence[Peer], own_name: str) -> list[Peer]:
+    """The peers on the first rail, then on each other one that this node has, with its own address there."""
+    own = next((one for one in book if one["host"] == own_name), {})
+    found = list(peers)
+    for mine in own.get("rails") or ():
+        for peer in peers:
+            there = [one for one in peer.get("rails") or () if one["name"] == mine["name"]]
+            found += [
+                dict(peer, rail=one["name"], address=one["address"], ports=one["ports"], source=mine["address"])
+                for one in there
+            ]
+    return found
+
+
+def searched(blocked: Sequence[Peer]) -> list[Peer]:
+    """Of the peers with blocked ports those to search: the first ones of each rail, fewer of them on many rails."""
+    rails = {way(peer)[0] for peer in blocked} - {FIRST_RAIL}
+    most = {rail: max(1, min(SEARCHED_PEERS, SEARCHED_ELSEWHERE // len(rails))) for rail in rails}
+    most[FIRST_RAIL] = SEARCHED_PEERS
+    taken: Counter[str] = Counter()
+    found = []
+    for peer in blocked:
+        rail = way(peer)[0]
+        taken[rail] += 1
+        if taken[rail] <= most[rail]:
+            found.append(peer)
+    return found
 
 
 def rotated(book: Sequence[Peer], own_name: str) -> list[Peer]:
@@ -81,12 +126,12 @@ def targets(peer: Peer, timeout_seconds: float) -> list[Target]:
 
 
 def _target(peer: Peer, port: int, name: str, timeout_seconds: float, ladder: bool) -> Target:
-    if not ladder:
-        return Target(peer["host"], peer["address"], port, name, SMALL)
-    return Target(peer["host"], peer["address"], port, name, LADDER, min(timeout_seconds, LADDER_SECONDS))
+    rail, host = way(peer)
+    payloads, seconds = (LADDER, min(timeout_seconds, LADDER_SECONDS)) if ladder else (SMALL, None)
+    return Target(host, peer["address"], port, name, payloads, seconds, rail, peer.get("source", ""))
 
 
-def _confirm(outcomes: dict[str, list[Outcome]], settings: Settings) -> None:
+def _confirm(outcomes: Outcomes, settings: Settings) -> None:
     """Call again where nothing came back: a lost packet or a busy machine is not a closed port."""
     silent = [
         replace(one.target, timeout_seconds=bisection.SURE_SECONDS) if one.result == mesh.TIMEOUT else one.target
@@ -98,21 +143,21 @@ def _confirm(outcomes: dict[str, list[Outcome]], settings: Settings) -> None:
         _put(outcomes, outcome)
 
 
-def _put(outcomes: dict[str, list[Outcome]], outcome: Outcome) -> None:
+def _put(outcomes: Outcomes, outcome: Outcome) -> None:
     """In place of the outcome of the same port."""
-    found = outcomes[outcome.target.host]
+    found = outcomes[outcome.target.way]
     found[:] = [outcome if one.target.port == outcome.target.port else one for one in found]
 
 
-def _climb_elsewhere(outcomes: dict[str, list[Outcome]], settings: Settings) -> None:
+def _climb_elsewhere(outcomes: Outcomes, settings: Settings) -> None:
     """The ladder on another port of the peers whose first one is closed."""
     retry = []
     for found in outcomes.values():
         climbed = any(one.target.payloads == LADDER and one.connect_ms is not None for one in found)
         usable = [one.target for one in found if one.result == mesh.OK]
         if not climbed and usable:
-            peer = {"host": usable[0].host, "address": usable[0].address}
-            retry.append(_target(peer, usable[0].port, usable[0].range_name, settings.timeout_seconds, True))
+            seconds = min(settings.timeout_seconds, LADDER_SECONDS)
+            retry.append(replace(usable[0], payloads=LADDER, timeout_seconds=seconds))
     for outcome in dial(retry, settings):
         _put(outcomes, outcome)
 
@@ -126,23 +171,28 @@ def _is_blocked(outcomes: Sequence[Outcome]) -> bool:
 
 
 def _search(
-    peers: Sequence[Peer], own_name: str, outcomes: Mapping[str, Sequence[Outcome]], settings: Settings
-) -> dict[str, bisection.Search]:
+    peers: Sequence[Peer], own_name: str, outcomes: Mapping[Way, Sequence[Outcome]], settings: Settings
+) -> dict[Way, bisection.Search]:
     searches = {}
-    addresses = {}
-    for peer in peers[:SEARCHED_PEERS]:
-        host = peer["host"]
-        known = {one.target.port: bisection.OPEN for one in outcomes[host] if one.result in _REACHED}
-        known.update({one.target.port: _STATES[one.result] for one in outcomes[host] if one.result in _STATES})
+    named: dict[str, Peer] = {}
+    for peer in peers:
+        name = f"{peer['host']} {way(peer)[0]}".rstrip()
+        found = outcomes[way(peer)]
+        known = {one.target.port: bisection.OPEN for one in found if one.result in _REACHED}
+        known.update({one.target.port: _STATES[one.result] for one in found if one.result in _STATES})
         spans = [(int(one["first"]), int(one["last"])) for one in peer.get("ranges", [])]
-        shift = zlib.crc32(f"{own_name} {host}".encode()) / 2**32
-        searches[host] = bisection.Search(host, spans, known, shift)
-        addresses[host] = peer["address"]
+        shift = zlib.crc32(f"{own_name} {name}".encode()) / 2**32
+        searches[way(peer)] = bisection.Search(name, spans, known, shift)
+        named[name] = peer
+    names = {way(peer): name for name, peer in named.items()}
 
     def knock(doors: Sequence[bisection.Door], seconds: float) -> dict[bisection.Door, str]:
-        calls = [Target(host, addresses[host], port, "", (), seconds) for host, port in doors]
+        calls = [
+            replace(_target(named[name], port, "", seconds, False), payloads=(), timeout_seconds=seconds)
+            for name, port in doors
+        ]
         return {
-            (one.target.host, one.target.port): bisection.OPEN if one.result in _REACHED else _STATES[one.result]
+            (names[one.target.way], one.target.port): bisection.OPEN if one.result in _REACHED else _STATES[one.result]
             for one in dial(calls, settings)
             if one.result in _REACHED or one.result in _STATES
         }

@@ -4,8 +4,8 @@
 """How fast and how clean each link is: its rate, and what had to be sent again.
 
 Measured with a payload of 1 MiB, a few peers at a time, each node beginning with another peer.  What is slow or not
-clean compared with the node's other links is measured again: a busy machine only ever makes a measurement worse (what
-it acknowledges late is sent again), so the best one of a link is the truest.  Judging is not done here.
+clean compared with the node's other links of its rail is measured again: a busy machine only ever makes a measurement
+worse (what it acknowledges late is sent again), so the best one of a link is the truest.  Judging is not done here.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
     Settings,
     Step,
     Target,
+    Way,
     dial,
 )
 
@@ -38,28 +39,28 @@ class Quality(NamedTuple):
     retransmits: int
 
 
-def measure(targets: Sequence[Target], settings: Settings, seconds: float) -> tuple[dict[str, Quality], list[Outcome]]:
-    """Quality by host, and the outcomes of those that failed twice.
+def measure(targets: Sequence[Target], settings: Settings, seconds: float) -> tuple[dict[Way, Quality], list[Outcome]]:
+    """Quality by way, and the outcomes of those that failed twice.
 
-    Takes ``seconds`` at most, and then as long as the last ones take to run into their timeout.  A host that was not
+    Takes ``seconds`` at most, and then as long as the last ones take to run into their timeout.  A way that was not
     reached in that time is in neither.
     """
-    steps: dict[str, list[Step]] = {}
+    steps: dict[Way, list[Step]] = {}
     first = dial(_with(targets, 1), settings, at_once=AT_ONCE, seconds=seconds / 2)
     for outcome in first:
-        steps.setdefault(outcome.target.host, []).extend(outcome.steps)
-    doubtful = again({host: quality(found) for host, found in steps.items() if found})
-    doubtful |= {host for host, found in steps.items() if not found}
+        steps.setdefault(outcome.target.way, []).extend(outcome.steps)
+    doubtful = again({way: quality(found) for way, found in steps.items() if found})
+    doubtful |= {way for way, found in steps.items() if not found}
     second = dial(
-        _with([target for target in targets if target.host in doubtful], AGAIN),
+        _with([target for target in targets if target.way in doubtful], AGAIN),
         settings,
         at_once=AT_ONCE,
         seconds=seconds / 2,
     )
     for outcome in second:
-        steps[outcome.target.host].extend(outcome.steps)
-    found = {host: quality(measured) for host, measured in steps.items() if measured}
-    return found, [outcome for outcome in second if outcome.target.host not in found]
+        steps[outcome.target.way].extend(outcome.steps)
+    found = {way: quality(measured) for way, measured in steps.items() if measured}
+    return found, [outcome for outcome in second if outcome.target.way not in found]
 
 
 def _with(targets: Iterable[Target], times: int) -> list[Target]:
@@ -74,9 +75,10 @@ def quality(steps: Sequence[Step]) -> Quality:
     )
 
 
-def again(found: Mapping[str, Quality]) -> set[str]:
-    """The hosts whose link is slow or not clean, compared with the others."""
-    if not found:
-        return set()
-    usual = statistics.median(one.bytes_per_second for one in found.values())
-    return {host for host, one in found.items() if one.retransmits or one.bytes_per_second < SLOW_SHARE * usual}
+def again(found: Mapping[Way, Quality]) -> set[Way]:
+    """The ways that are slow or not clean, compared with the others of their rail."""
+    rates: dict[str, list[float]] = {}
+    for (rail, _host), one in found.items():
+        rates.setdefault(rail, []).append(one.bytes_per_second)
+    usual = {rail: statistics.median(values) for rail, values in rates.items()}
+    return {way for way, one in found.items() if one.retransmits or one.bytes_per_second < SLOW_SHARE * usual[way[0]]}

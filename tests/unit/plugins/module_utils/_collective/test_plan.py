@@ -80,7 +80,27 @@ def test_the_address_book_holds_only_workers_that_listen() -> None:
     started = launch("n1", "n2")
     started["n3"] = {"state": "failed", "error": "x"}
     ranges = [{"name": "rendezvous", "first": 29500, "last": 29599}]
-    assert plan.address_book(started, HOSTS) == [
+    made = plan.address_book(started, HOSTS)
+    assert [one.pop("rails") for one in made] == [[], []]
+    assert made == [
         {"host": "n1", "address": "192.0.2.0", "ports": [{"range": "rendezvous", "port": 29500}], "ranges": ranges},
         {"host": "n2", "address": "192.0.2.1", "ports": [{"range": "rendezvous", "port": 29501}], "ranges": ranges},
     ]
+
+
+def test_the_address_book_holds_only_rails_with_listeners() -> None:
+    started = launch("n1", "n2")
+    ports = [{"range": "rendezvous", "port": 29500}]
+    rail = {"name": "rail 2", "address": "192.0.2.9", "ports": ports, "error": ""}
+    started["n1"]["rails"] = [rail, {"name": "rail 3", "address": "192.0.2.10", "ports": [], "error": "gone"}]
+    first, second = plan.address_book(started, HOSTS)
+    assert first["rails"] == [{"name": "rail 2", "address": "192.0.2.9", "ports": ports}]
+    assert second["rails"] == []
+
+
+def test_a_bad_link_of_another_rail_costs_no_host_its_rank() -> None:
+    """The collective runs on the first rail."""
+    probes = probe(HOSTS, set())
+    bad = {"host": "n1", "failures": [{"port": 1}]}
+    probes["n2"]["rails"] = [{"name": "rail 2", "links": [bad]}]
+    assert plan.make_plan(HOSTS, launch(*HOSTS), probes, 1)["hosts"] == HOSTS

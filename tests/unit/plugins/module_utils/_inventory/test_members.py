@@ -28,6 +28,7 @@ def test_members_in_inventory_order() -> None:
             "fabric_interface": "fab0",
             "management_address": "10.0.0.11",
             "addresses": ["10.1.0.11"],
+            "rail_addresses": [],
         },
         {
             "name": "n1",
@@ -36,6 +37,7 @@ def test_members_in_inventory_order() -> None:
             "fabric_interface": "fab0",
             "management_address": "n1",
             "addresses": ["fd00::1"],
+            "rail_addresses": [],
         },
     ]
 
@@ -52,6 +54,11 @@ def test_all_addresses_of_a_member_are_known_each_once() -> None:
     }
     (member,) = members.make_members({"n1": own}, ["n1"])
     assert member.addresses == ("10.1.0.11", "fd00:1::11", "10.2.0.11", "fd00:2::11")
+    assert member.as_dict()["rail_addresses"] == [
+        {"address": "fd00:1::11", "prefix": 64, "interface": "fab0", "listed": False},
+        {"address": "10.2.0.11", "prefix": 24, "interface": "fab1", "listed": True},
+        {"address": "fd00:2::11", "prefix": 0, "interface": "", "listed": True},
+    ]
 
 
 @pytest.mark.parametrize(

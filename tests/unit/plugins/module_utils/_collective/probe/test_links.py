@@ -8,6 +8,7 @@ from __future__ import annotations
 import selectors
 import socket
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -93,9 +94,16 @@ def nodes() -> Iterator[Nodes]:
         one.close()
 
 
+def first(book: list[dict[str, Any]], own_name: str, settings: dialing.Settings) -> list[dict[str, Any]]:
+    """What the survey says where there is one rail only."""
+    found = links.survey(book, own_name, settings)
+    assert list(found) == [links.FIRST_RAIL]
+    return found[links.FIRST_RAIL]
+
+
 def test_a_healthy_link_is_short(nodes: Nodes) -> None:
     book = [nodes.peer("n1", respond), nodes.peer("n2", respond, respond, respond)]
-    (found,) = links.survey(book, "n1", SETTINGS)
+    (found,) = first(book, "n1", SETTINGS)
     assert (found["host"], found["probes"], found["retransmits"]) == ("n2", 3, 0)
     assert 0 < found["milliseconds"] < 1000 and found["bytes_per_second"] > 1e6
     assert found["failures"] == found["blocked"] == found["searched"] == []
@@ -108,7 +116,7 @@ def test_each_trouble_is_told_apart(nodes: Nodes) -> None:
         nodes.peer("foreign", banner, respond),
         nodes.peer("good", respond),
     ]
-    found = {one["host"]: one for one in links.survey(book, "me", SETTINGS)}
+    found = {one["host"]: one for one in first(book, "me", SETTINGS)}
     assert list(found) == ["hole", "gone", "foreign", "good"]
     (failure,) = found["hole"]["failures"]
     assert (failure["result"], failure["passed_bytes"], failure["stalled_bytes"]) == (mesh.STALLED, 64, 1300)
@@ -127,7 +135,7 @@ def test_each_trouble_is_told_apart(nodes: Nodes) -> None:
 
 
 def test_the_ladder_goes_elsewhere_when_its_port_is_closed(nodes: Nodes) -> None:
-    (found,) = links.survey([nodes.peer("n2", None, hole)], "n1", SETTINGS)
+    (found,) = first([nodes.peer("n2", None, hole)], "n1", SETTINGS)
     assert [one["result"] for one in found["failures"]] == [mesh.REFUSED, mesh.STALLED]
 
 
@@ -140,7 +148,7 @@ def test_a_busy_moment_is_no_failure(nodes: Nodes) -> None:
             threading.Event().wait(2)
         respond(connection)
 
-    (found,) = links.survey([nodes.peer("n2", late, respond)], "n1", SETTINGS)
+    (found,) = first([nodes.peer("n2", late, respond)], "n1", SETTINGS)
     assert found["failures"] == [] and len(seen) > 1
 
 
@@ -160,7 +168,7 @@ def test_blocked_ports_are_searched_on_eight_peers_at_most(monkeypatch: pytest.M
     monkeypatch.setattr(quality, "dial", dial)
     ports = [{"port": 32768, "range": "ephemeral"}, {"port": 45000, "range": "ephemeral"}]
     book = [{"host": f"n{number}", "address": "192.0.2.9", "ports": ports, "ranges": []} for number in range(12)]
-    found = {one["host"]: one for one in links.survey(book, "n5", SETTINGS)}
+    found = {one["host"]: one for one in first(book, "n5", SETTINGS)}
     assert list(found) == [peer["host"] for peer in book if peer["host"] != "n5"]
     # Those after this node come first.
     assert knocked == {"n6", "n7", "n8", "n9", "n10", "n11", "n0", "n1"}
@@ -168,6 +176,85 @@ def test_blocked_ports_are_searched_on_eight_peers_at_most(monkeypatch: pytest.M
     assert found["n6"]["searched"] == [[1024, 65535]]
     assert [one["port"] for one in found["n2"]["failures"]] == [45000]
     assert found["n2"]["blocked"] == found["n2"]["searched"] == []
+
+
+def test_every_rail_is_called_from_its_own_address(nodes: Nodes) -> None:
+    """One rail that both have, one that only the peer has, one that only this node has."""
+    callers = set()
+
+    def note(connection: socket.socket) -> None:
+        callers.add(connection.getpeername()[0])
+        respond(connection)
+
+    peer, second = nodes.peer("n2", respond), nodes.peer("n2", note, respond)
+    rails = [
+        {"name": "rail 2", "address": second["address"], "ports": second["ports"]},
+        {"name": "rail 4", "address": second["address"], "ports": second["ports"]},
+    ]
+    own = [{"name": name, "address": "127.0.0.77", "ports": []} for name in ("rail 2", "rail 3")]
+    book = [dict(nodes.peer("n1", respond), rails=own), dict(peer, rails=rails)]
+    found = links.survey(book, "n1", SETTINGS)
+    assert {name: [one["host"] for one in of] for name, of in found.items()} == {"": ["n2"], "rail 2": ["n2"]}
+    assert found["rail 2"][0]["probes"] == 2 and found["rail 2"][0]["failures"] == []
+    assert found["rail 2"][0]["bytes_per_second"] > 1e6
+    assert callers == {"127.0.0.77"}
+
+
+def test_a_closed_port_of_one_rail_is_not_one_of_another(nodes: Nodes) -> None:
+    peer, second = nodes.peer("n2", respond), nodes.peer("n2", respond, None)
+    there = [{"name": "rail 2", "address": second["address"], "ports": second["ports"]}]
+    book = [
+        dict(nodes.peer("n1", respond), rails=[{"name": "rail 2", "address": "127.0.0.77", "ports": []}]),
+        dict(peer, rails=there),
+    ]
+    found = links.survey(book, "n1", SETTINGS)
+    assert found[""][0]["failures"] == []
+    assert [one["result"] for one in found["rail 2"][0]["failures"]] == [mesh.REFUSED]
+
+
+def test_fewer_peers_of_each_rail_are_searched_when_many_rails_have_blocked_ports() -> None:
+    def most(rails: int) -> dict[str, int]:
+        names = [links.FIRST_RAIL, *(f"rail {number}" for number in range(2, rails + 1))]
+        blocked = [{"host": f"n{number}", "rail": name} for name in names for number in range(20)]
+        return dict(Counter(one["rail"] for one in links.searched(blocked)))
+
+    assert most(1) == {"": 8}
+    assert most(2) == {"": 8, "rail 2": 8}
+    assert most(5) == {"": 8, **{f"rail {number}": 4 for number in range(2, 6)}}
+    assert set(most(40).values()) == {8, 1}
+
+
+def test_an_interval_of_one_rail_is_searched_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The calls are replaced: nothing on loopback drops."""
+
+    def dial(targets: list[dialing.Target], _settings: dialing.Settings, **_limits: Any) -> list[dialing.Outcome]:
+        found = []
+        for target in targets:
+            is_blocked = target.rail == "rail 2" and 40000 <= target.port <= 50000
+            assert (target.address, target.source) == (
+                ("192.0.2.9", "192.0.2.8") if target.rail else ("198.51.100.9", "")
+            )
+            result = mesh.TIMEOUT if is_blocked else mesh.OK
+            found.append(dialing.Outcome(target, result, 1.0, None if is_blocked else 0.5, (), 0, ""))
+        return found
+
+    monkeypatch.setattr(links, "dial", dial)
+    monkeypatch.setattr(quality, "dial", dial)
+    ports = [{"port": 32768, "range": "ephemeral"}, {"port": 45000, "range": "ephemeral"}]
+    book = [
+        {
+            "host": host,
+            "address": f"198.51.100.{number}",
+            "ports": ports,
+            "ranges": [],
+            "rails": [{"name": "rail 2", "address": f"192.0.2.{number}", "ports": ports}],
+        }
+        for number, host in ((8, "n1"), (9, "n2"))
+    ]
+    found = links.survey(book, "n1", SETTINGS)
+    assert found[""][0]["failures"] == found[""][0]["blocked"] == found[""][0]["searched"] == []
+    assert found["rail 2"][0]["blocked"] == [{"first": 40000, "last": 50000, "result": mesh.TIMEOUT}]
+    assert [one["port"] for one in found["rail 2"][0]["failures"]] == [45000]
 
 
 def test_one_port_of_a_peer_gets_the_ladder() -> None:

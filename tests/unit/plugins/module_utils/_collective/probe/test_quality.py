@@ -71,7 +71,7 @@ def begin(workers: list[Worker], slow: int = 0, pause: float = 0.0) -> Worker:
 def test_every_link_gets_a_rate(workers: list[Worker]) -> None:
     targets = [begin(workers).target(f"n{number}") for number in range(6)]
     found, failed = quality.measure(targets, SETTINGS, 5)
-    assert failed == [] and set(found) == {target.host for target in targets}
+    assert failed == [] and set(found) == {target.way for target in targets}
     assert all(one.bytes_per_second > 1e6 and one.retransmits == 0 for one in found.values())
 
 
@@ -80,14 +80,14 @@ def test_a_link_that_was_slow_once_is_measured_again(workers: list[Worker]) -> N
     hiccup = begin(workers, slow=1, pause=0.3)
     found, _failed = quality.measure([*targets, hiccup.target("late")], SETTINGS, 5)
     assert hiccup.accepted == 2
-    assert found["late"].bytes_per_second > quality.LONG_BYTES / 0.3
+    assert found["", "late"].bytes_per_second > quality.LONG_BYTES / 0.3
 
 
 def test_a_link_that_fails_once_is_no_failure_and_one_that_fails_twice_is(workers: list[Worker]) -> None:
     once, always = begin(workers, slow=1, pause=3), begin(workers, slow=9, pause=3)
     targets = [begin(workers).target("n1"), once.target("once"), always.target("always")]
     found, failed = quality.measure(targets, SETTINGS, 5)
-    assert set(found) == {"n1", "once"}
+    assert set(found) == {("", "n1"), ("", "once")}
     assert [(one.target.host, one.result, one.stalled_bytes) for one in failed] == [
         ("always", mesh.STALLED, quality.LONG_BYTES)
     ]
@@ -99,7 +99,18 @@ def test_the_best_of_several_measurements_counts() -> None:
 
 
 def test_what_is_measured_again() -> None:
-    usual = {f"n{number}": quality.Quality(1000.0, 0) for number in range(5)}
-    odd = {"slow": quality.Quality(499.0, 0), "fair": quality.Quality(501.0, 0), "lossy": quality.Quality(1000.0, 1)}
-    assert quality.again({**usual, **odd}) == {"slow", "lossy"}
+    usual = {("", f"n{number}"): quality.Quality(1000.0, 0) for number in range(5)}
+    odd = {
+        ("", "slow"): quality.Quality(499.0, 0),
+        ("", "fair"): quality.Quality(501.0, 0),
+        ("", "lossy"): quality.Quality(1000.0, 1),
+    }
+    assert quality.again({**usual, **odd}) == {("", "slow"), ("", "lossy")}
     assert quality.again({}) == set()
+
+
+def test_a_slow_rail_is_compared_with_itself() -> None:
+    fast = {("", f"n{number}"): quality.Quality(10_000.0, 0) for number in range(5)}
+    slow = {("rail 2", f"n{number}"): quality.Quality(1000.0, 0) for number in range(5)}
+    odd = {("rail 2", "n9"): quality.Quality(400.0, 0)}
+    assert quality.again({**fast, **slow, **odd}) == {("rail 2", "n9")}
