@@ -61,6 +61,8 @@ ARGUMENT_SPEC = {
     "collect": {"type": "dict", "required": True},
     "plan": {"type": "dict", "required": True},
     "pairs": {"type": "dict", "default": {}},
+    "openmpi_job": {"type": "dict", "default": {}},
+    "openmpi": {"type": "dict", "default": {}},
     "facts": {"type": "dict", "default": {}},
     "pins": {"type": "dict", "default": {}},
     "report_dir": {"type": "path", "default": ""},
@@ -129,6 +131,9 @@ class ActionModule(ActionBase):
         wrong = wrong_start + wrong + [one.sentence() for one in refused]
         if wrong:
             return dict(result, failed=True, msg="; ".join(wrong))
+        given["unreachable"] = {
+            host: str(read.get("msg", "")) for host, read in given["facts"].items() if read.get("unreachable")
+        }
         given["facts"] = {
             host: read.get("ansible_facts", {}).get("gpu_node", {}) for host, read in given["facts"].items()
         }

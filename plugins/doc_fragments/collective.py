@@ -35,3 +35,17 @@ attributes:
     details:
       - Linux with systemd, Python 3.9 or newer, as root.
 """
+
+    PROGRESS = r"""
+options:
+  progress:
+    description:
+      - Where the controller shows how far this step is. V(auto) writes one line of the terminal again and again, and
+        erases it in the end, when standard output and standard error are a terminal and nothing tells that no person
+        is there - the variable E(CI), a callback for programs, E(TERM=dumb) - and with less verbosity than C(-vvv).
+      - V(always) writes plain lines to standard error, for a log. V(never) writes nothing.
+      - Neither the result nor Ansible's log contains any of it.
+    type: str
+    choices: [auto, always, never]
+    default: never
+"""

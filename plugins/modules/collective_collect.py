@@ -17,7 +17,15 @@ description:
   - After O(wait_seconds) it returns what there is, and says so in RV(state).
 extends_documentation_fragment:
   - baremetal.gpu_cluster.collective
+  - baremetal.gpu_cluster.collective.progress
 options:
+  look:
+    description:
+      - Whether O(progress) is read on this node until its ranks have ended, which has to be the one of rank 0. The time
+        counts for O(wait_seconds).
+      - Costs the node some 40 ms of a processor in each second, and the step half a second in the end.
+    type: bool
+    default: false
   wait_seconds:
     description: How long to wait for the ranks, 0 to 3600 seconds. With 0 the worker is ended at once.
     type: int
@@ -87,6 +95,9 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "run_id": {"type": "str", "required": True},
+            # For the action plugin, on the controller.
+            "progress": {"type": "str", "choices": ["auto", "always", "never"], "default": "never"},
+            "look": {"type": "bool", "default": False},
             "wait_seconds": {"type": "int", "default": 60},
         },
     )

@@ -18,11 +18,12 @@ description:
   - Where ports are blocked it looks for the exact intervals, from port 1024 to 65535, on up to eight peers. It connects
     to closed ports for that; a port that nobody listens on and nobody filters answers at once.
   - Takes about a second where all is well and about ten seconds where ports are blocked. Whatever the peers do, it
-    ends after nine times O(timeout_seconds) for each 4000 ports, and 32 seconds.
+    ends after nine times O(timeout_seconds) for each 4000 ports of all rails together, and 32 seconds.
   - A collective can pass although half of the links are closed, because each pair connects in one direction only.
     This step sees both.
 extends_documentation_fragment:
   - baremetal.gpu_cluster.collective
+  - baremetal.gpu_cluster.collective.progress
 options:
   nonce:
     description: Secret of this run, as given to M(baremetal.gpu_cluster.collective_launch).
@@ -58,6 +59,12 @@ options:
       ranges:
         description: The ranges of its port plan, each with C(first) and C(last). The search for blocked ports looks
           closer there.
+        type: list
+        elements: dict
+        default: []
+      rails:
+        description: Its further addresses, each with the C(name) of the rail, C(address) and C(ports). Those of this
+          node itself are the addresses from which to connect there.
         type: list
         elements: dict
         default: []
@@ -155,6 +162,13 @@ links:
           result: timeout
       searched:
         - [1024, 65535]
+rails:
+  description: The same for each further rail that this node and a peer have, all called at the same time. Each entry
+    has the C(name) of the rail, and C(links) as RV(links).
+  returned: success
+  type: list
+  elements: dict
+  sample: []
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -180,9 +194,12 @@ def main() -> None:
                     "address": {"type": "str", "required": True},
                     "ports": {"type": "list", "elements": "dict", "required": True},
                     "ranges": {"type": "list", "elements": "dict", "default": []},
+                    "rails": {"type": "list", "elements": "dict", "default": []},
                 },
             },
             "timeout_seconds": {"type": "float", "default": 3.0},
+            # For the action plugin, on the controller.
+            "progress": {"type": "str", "choices": ["auto", "always", "never"], "default": "never"},
         },
     )
     given = module.params
@@ -190,7 +207,9 @@ def main() -> None:
     if wrong:
         module.fail_json(msg="; ".join(wrong))
     settings = Settings(given["nonce"], given["address"], given["timeout_seconds"])
-    module.exit_json(changed=False, links=links.survey(given["book"], given["host"], settings))
+    found = links.survey(given["book"], given["host"], settings)
+    first = found.pop(links.FIRST_RAIL)
+    module.exit_json(changed=False, links=first, rails=[{"name": name, "links": of} for name, of in found.items()])
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import faulthandler
 import json
+import math
 import sys
 import time
 import traceback
@@ -28,6 +29,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
     on_plateau,
     settled,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks.how_far import NO_NOTE, Note
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks.pattern import PERIOD, Pattern
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks.wrong_data import explain
 
@@ -39,6 +41,8 @@ GROUP_ELEMENTS = 1 << 20
 LIBC = ctypes.CDLL(None)
 # Of wrong iterations after the first only the digests are kept, and those of so many.
 MAX_WRONG = 32
+# The fewest values whose smallest and largest hold the median with 95 % confidence: 1 - 2 / 2**6 (bandwidth.py).
+LEAST_TIMED = 6
 # Ranks that look into the store while the others are missing: rank 0 keeps it, rank 1 sees it over the network.
 LOOKERS = 2
 # What the ranks tell each other in the store before torch does.
@@ -162,8 +166,8 @@ class Exchanges:
     each would begin with cold caches and sleeping threads, and a small one take half as long again.
     """
 
-    def __init__(self, torch: Any, dist: Any, job: dict[str, Any], count: int) -> None:
-        self._torch, self._dist, self._job = torch, dist, job
+    def __init__(self, torch: Any, dist: Any, job: dict[str, Any], count: int, note: Note = NO_NOTE) -> None:
+        self._torch, self._dist, self._job, self._note = torch, dist, job, note
         many = max(1, min(job["iterations"], GROUP_ELEMENTS // count))
         self._buffers = [torch.empty(count) for _buffer in range(many)]
         # The collective is always on this one, as in a job: it stays in the cache when it is small.
@@ -176,6 +180,7 @@ class Exchanges:
         seconds: list[float] = []
         while len(seconds) < iterations:
             seconds += self._group(min(iterations - len(seconds), len(self._buffers)))
+            self._note.write(iterations=self.checked)
         return seconds
 
     def _group(self, many: int) -> list[float]:
@@ -193,6 +198,7 @@ class Exchanges:
                 self._dist.all_reduce(self._work)
                 seconds.append(time.perf_counter() - start)
                 self._buffers[number].copy_(self._work)
+                self._note.count(self.checked + len(seconds))
             # Or this rank would compare while the collective of another one on this node still needs the processor.
             self._dist.barrier()
         finally:
@@ -215,26 +221,32 @@ class Exchanges:
         self.wrong.update(iterations=1, more=[])
 
 
-def run_size(torch: Any, dist: Any, job: dict[str, Any], size_bytes: int) -> tuple[int, float]:
+def run_size(torch: Any, dist: Any, job: dict[str, Any], size_bytes: int, note: Note = NO_NOTE) -> tuple[int, float]:
     """Time and check one size; its size in bytes, and the median time of the slowest rank in seconds.
 
-    At least ``iterations`` are timed, and more until their median is settled, at most ``max_iterations`` and for at
-    most ``size_seconds``.  Every iteration is compared in full, the warm-up too.  After a wrong one the rank goes on,
-    or its peers would wait.
+    ``iterations`` are timed, and more until their median is settled, at most ``max_iterations``; but only
+    ``size_seconds`` long, where that is given.  A slow network gets fewer instead of running into its deadline: how
+    many, the first iteration of the warm-up tells, and ``LEAST_TIMED`` are always timed.  Every iteration is compared
+    in full, the warm-up too.  After a wrong one the rank goes on, or its peers would wait.
     """
     count = max(1, size_bytes // 4)
     begun = time.monotonic()
-    exchanges = Exchanges(torch, dist, job, count)
-    exchanges.run(job["warmup"])
+    exchanges = Exchanges(torch, dist, job, count, note)
+    iterations, limit = job["iterations"], job.get("size_seconds", math.inf)
+    if job["warmup"]:
+        exchanges.run(1)
+        (first,) = agree(torch, dist, [time.monotonic() - begun])
+        exchanges.run(affordable(job["warmup"] - 1, 0, limit / first))
+        iterations = affordable(iterations, LEAST_TIMED, limit / first)
     seconds: list[float] = []
     slowest: list[float] = []
     most = max(job["iterations"], job.get("max_iterations", 0))
     while True:
-        batch = exchanges.run(min(job["iterations"], most - len(seconds)))
+        batch = exchanges.run(min(iterations, most - len(seconds)))
         seconds += batch
         *times, spent = agree(torch, dist, [*batch, time.monotonic() - begun])
         slowest += times
-        if len(seconds) >= most or settled(slowest) or spent >= job.get("size_seconds", 0):
+        if len(seconds) >= most or settled(slowest) or spent >= limit:
             break
     emit(
         "size",
@@ -247,6 +259,11 @@ def run_size(torch: Any, dist: Any, job: dict[str, Any], size_bytes: int) -> tup
     return count * 4, median(slowest)
 
 
+def affordable(wanted: int, least: int, possible: float) -> int:
+    """As many of the wanted iterations as are possible in the time, but not fewer than ``least`` of them."""
+    return int(min(wanted, max(least, possible)))
+
+
 def agree(torch: Any, dist: Any, values: list[float]) -> list[float]:
     """The largest of each value over all ranks: what follows from it, every rank decides alike."""
     largest = torch.tensor(values, dtype=torch.float64)
@@ -254,12 +271,15 @@ def agree(torch: Any, dist: Any, values: list[float]) -> list[float]:
     return [float(value) for value in largest]
 
 
-def run_sizes(torch: Any, dist: Any, job: dict[str, Any]) -> None:
+def run_sizes(torch: Any, dist: Any, job: dict[str, Any], note: Note = NO_NOTE) -> None:
     """All sizes in their order; with ``plateau`` only as far as larger ones are faster."""
     before = (0, 1.0)
-    for size_bytes in job["sizes_bytes"]:
-        now = run_size(torch, dist, job, size_bytes)
-        if job.get("plateau") and now[0] > before[0] and on_plateau(before, now):
+    for index, size_bytes in enumerate(job["sizes_bytes"]):
+        note.begin(job, index)
+        now = run_size(torch, dist, job, size_bytes, note)
+        left_out = len(job["sizes_bytes"]) - index - 1
+        if job.get("plateau") and left_out and now[0] > before[0] and on_plateau(before, now):
+            emit("plateau", size_bytes=now[0], left_out=left_out)
             return
         before = now
 
@@ -340,10 +360,12 @@ def main() -> None:
     if not line:
         return
     job = json.loads(line)
+    note = Note(job["rank"], job.get("note", ""))
+    note.write(backend=job["backend"])
     try:
         join(dist, job)
         torch.set_num_threads(1)
-        run_sizes(torch, dist, job)
+        run_sizes(torch, dist, job, note)
         dist.barrier()
         dist.destroy_process_group()
         emit("done")

@@ -11,6 +11,7 @@ from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import repair
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import bandwidth
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports.words import human_bytes
 
 Results = Mapping[str, Mapping[str, Any]]
 Rank = dict[str, Any]
@@ -73,6 +74,18 @@ def sizes(ranks: Sequence[Mapping[str, Any]], world_size: int) -> list[SizeResul
         for event in events(rank, "size"):
             by_size.setdefault(event["size_bytes"], {})[rank["rank"]] = event["seconds"]
     return [_size(size, seconds, world_size) for size, seconds in sorted(by_size.items()) if len(seconds) == world_size]
+
+
+def notes(collect: Results) -> list[str]:
+    """Sizes that were left out, since larger ones are no faster."""
+    told = {
+        (event["size_bytes"], event["left_out"])
+        for result in collect.values()
+        for rank in result.get("ranks", [])
+        for event in events(rank, "plateau")
+    }
+    gain = f"less than {bandwidth.PLATEAU_GAIN:.0%} faster than the size before it (cluster_check_plateau)"
+    return [f"sizes left out: {left}, because {human_bytes(size)} is {gain}" for size, left in sorted(told)]
 
 
 def _size(size: int, seconds: Mapping[int, Sequence[float]], world_size: int) -> SizeResult:

@@ -90,6 +90,12 @@ def test_everything_that_is_wrong_is_refused_at_once(judge: Judge) -> None:
         assert part in result["msg"]
 
 
+def test_a_node_that_is_lost_when_its_facts_are_read_is_told_from_one_without_facts(judge: Judge) -> None:
+    facts = {"n1": {"unreachable": True, "msg": "ssh: timed out"}, "n2": {"failed": True, "msg": "no rights"}}
+    found = judge(facts=facts)["report"]["findings"]
+    assert [one["hosts"] for one in found if one["id"] == "GC-HOST-001"] == [("n1",)]
+
+
 def test_all_files_are_written(judge: Judge, tmp_path: Path) -> None:
     result = judge(report_dir=str(tmp_path / "new"))
     assert {path.name for path in (tmp_path / "new").iterdir()} == FILES and result["missing_files"] == []

@@ -18,6 +18,7 @@ import pytest
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import protocol as mesh
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import findings as rank_findings
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import rank
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks.how_far import Note
 
 torch = pytest.importorskip(
     "torch", reason="torch is not installed in this environment; 'make setup-torch' installs it"
@@ -277,6 +278,49 @@ def test_a_size_is_timed_until_its_median_is_settled(
     assert event["settled"] is settled
 
 
+class Clock(OneRankOfMany):
+    """Each collective takes so long, and nothing else takes time."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+        super().__init__(unharmed)
+        self.now, self.seconds = 100.0, seconds
+        for name in ("monotonic", "perf_counter"):
+            monkeypatch.setattr(rank.time, name, lambda: self.now)
+
+    def all_reduce(self, data: Any, op: Any = None) -> None:
+        super().all_reduce(data, op)
+        self.now += self.seconds if op is None else 0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "limit", "checked", "timed"),
+    [
+        # 5 + 20 in the time; all are equally long, so their median is settled at once.
+        (0.01, 0.5, 25, 20),
+        # Ten fit: the warm-up and ten.
+        (0.05, 0.5, 15, 10),
+        # Two fit: two more of the warm-up, and the fewest.
+        (0.25, 0.5, 9, 6),
+        # None: the one that showed it, and the fewest.
+        (2.0, 0.5, 7, 6),
+        # Without a limit, as a benchmark asks for it.
+        (2.0, None, 25, 20),
+    ],
+)
+def test_a_slow_network_gets_fewer_iterations(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    seconds: float,
+    limit: float | None,
+    checked: int,
+    timed: int,
+) -> None:
+    job = dict(JOB, rank=0, warmup=5, iterations=20, **({} if limit is None else {"size_seconds": limit}))
+    rank.run_size(torch, Clock(monkeypatch, seconds), job, 4096)
+    (event,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert (event["checked"], len(event["seconds"]), event["wrong"]) == (checked, timed, None)
+
+
 @pytest.mark.parametrize(("plateau", "sizes"), [(True, [MIB, 4 * MIB, 16 * MIB]), (False, SIZES)])
 def test_larger_sizes_are_left_out_once_they_are_no_faster(
     plateau: bool, sizes: list[int], capsys: pytest.CaptureFixture[str]
@@ -287,6 +331,40 @@ def test_larger_sizes_are_left_out_once_they_are_no_faster(
     rank.run_sizes(torch, dist, dict(JOB, rank=0, sizes_bytes=SIZES, warmup=0, iterations=1, plateau=plateau))
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [event["size_bytes"] for event in events if event["event"] == "size"] == sizes
+    told = [(event["size_bytes"], event["left_out"]) for event in events if event["event"] == "plateau"]
+    assert told == ([(16 * MIB, 1)] if plateau else [])
+
+
+def test_nothing_is_left_out_at_the_last_size(capsys: pytest.CaptureFixture[str]) -> None:
+    dist = Slow([MIB / 1e8, 4 * MIB / 1e8])
+    job = dict(JOB, rank=0, sizes_bytes=[MIB, 4 * MIB], warmup=0, iterations=1, plateau=True)
+    rank.run_sizes(torch, dist, job)
+    assert "plateau" not in capsys.readouterr().out
+
+
+def test_a_note_is_never_timed() -> None:
+    """A barrier lies between a note and the start of the clock."""
+    order: list[str] = []
+
+    class Recorder(OneRankOfMany):
+        def barrier(self) -> None:
+            order.append("barrier")
+
+        def all_reduce(self, data: Any, op: Any = None) -> None:
+            super().all_reduce(data, op)
+            order.append("agree" if op is not None else "sum")
+
+    class Recorded(Note):
+        def write(self, **fields: Any) -> None:
+            order.append(str(fields["iterations"]))
+
+        def count(self, iterations: int) -> None:
+            order.append(f"({iterations})")
+
+    rank.run_sizes(torch, Recorder(unharmed), dict(JOB, rank=0, sizes_bytes=[4096]), Recorded(0, ""))
+    timed = ["barrier", "sum"]
+    warm_up = [*timed, "(1)", "barrier", "1", "agree"]
+    assert order == ["0", *warm_up, *timed, "(2)", *timed, "(3)", *timed, "(4)", "barrier", "4", "agree"]
 
 
 def start_rank(

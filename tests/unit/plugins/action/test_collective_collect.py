@@ -1,0 +1,181 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Looking at the ranks of one node changes nothing in what is collected, whatever a look finds."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from ansible.errors import AnsibleConnectionFailure
+
+from ansible_collections.baremetal.gpu_cluster.plugins.action import collective_collect
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import how_far
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _progress
+
+MODULE = "baremetal.gpu_cluster.collective_collect"
+PYTHON = "/usr/bin/python3"
+RUN = "/run/gpu-cluster-check/run-1"
+ANSWER = {"changed": False, "state": "finished"}
+NOTE = {"backend": "gloo", "size_bytes": 4, "number": 1, "of": 2, "iterations": 20, "at_most": 65}
+
+
+class Node:
+    """Answers looks in order, and then the module.  A number is a time that passes; each look takes one second."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *looks: Any) -> None:
+        self.now = 1000.0
+        self.looks = list(looks)
+        self.commands: list[str] = []
+        self.modules: list[dict[str, Any]] = []
+        self.shown: list[str] = []
+        monkeypatch.setattr(_progress.Line, "_write", staticmethod(lambda text, newline: self.shown.append(text)))
+        monkeypatch.setattr(collective_collect, "time", SimpleNamespace(monotonic=lambda: self.now))
+        monkeypatch.setattr(collective_collect.ActionBase, "run", lambda *_arguments: {})
+
+    def execute(self, name: str, given: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+        assert name == MODULE
+        self.modules.append(given)
+        return dict(ANSWER)
+
+    def command(self, command: str) -> dict[str, Any]:
+        self.commands.append(command)
+        self.now += 1.0
+        answer = self.looks.pop(0)
+        if isinstance(answer, BaseException):
+            raise answer
+        return {"rc": 0, "stdout": answer if isinstance(answer, str) else json.dumps(answer) + "\r\n"}
+
+    def collect(self, variables: Any = None, check_mode: bool = False, **arguments: Any) -> dict[str, Any]:
+        action = collective_collect.ActionModule.__new__(collective_collect.ActionModule)
+        given = {"run_id": "run-1", "wait_seconds": 45, "progress": "always", "look": True, **arguments}
+        action._task = SimpleNamespace(args=given, check_mode=check_mode)
+        action._templar = SimpleNamespace(template=lambda text: text)
+        action._execute_module = self.execute
+        action._low_level_execute_command = self.command
+        found = {"ansible_python_interpreter": PYTHON} if variables is None else variables
+        result: dict[str, Any] = action.run(task_vars=found)
+        assert result == ANSWER and len(self.modules) == 1
+        return self.modules[0]
+
+
+def running(**changes: Any) -> dict[str, Any]:
+    return {"state": "running", "note": dict(NOTE, **changes)}
+
+
+def test_the_node_of_rank_0_is_looked_at_until_its_ranks_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = Node(monkeypatch, running(), running(number=2), {"state": "finished", "note": NOTE})
+    # What the looks took is not waited for once more.
+    assert node.collect()["wait_seconds"] == 42
+    assert node.shown == ["gloo 4 B 1/2, iterations 20/65", "gloo 4 B 2/2, iterations 20/65"]
+    program = f"{RUN}/payload/{how_far.__name__.replace('.', '/')}.py"
+    # The first one does not wait for a change.
+    assert node.commands == [f"{PYTHON} -I -S {program} {RUN} {seconds}" for seconds in (0, 1, 1)]
+
+
+@pytest.mark.parametrize("arguments", [{"look": False}, {"progress": "never"}, {"look": "False"}, {"check_mode": True}])
+def test_otherwise_the_module_is_all_that_is_called(monkeypatch: pytest.MonkeyPatch, arguments: dict[str, Any]) -> None:
+    node = Node(monkeypatch)
+    assert node.collect(**arguments)["wait_seconds"] == 45
+    assert node.commands == [] and node.shown == []
+
+
+def test_nodes_that_are_not_looked_at_keep_the_terminal_tidy(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = Node(monkeypatch)
+    monkeypatch.setattr(_progress, "line", lambda _wanted: _progress.Line(80))
+    node.collect(look=False)
+    assert node.commands == [] and node.shown == [_progress.ERASE]
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        AnsibleConnectionFailure("lost"),
+        OSError(24, "too many open files"),
+        collective_collect.TooLongError(),
+        "",
+        "sudo: a password is required",
+        "[1]",
+        {"state": "gone", "note": None},
+        {"state": "deadline", "note": NOTE},
+        {},
+    ],
+)
+def test_a_look_that_fails_is_the_last_one(monkeypatch: pytest.MonkeyPatch, look: Any) -> None:
+    node = Node(monkeypatch, running(), look)
+    assert node.collect()["wait_seconds"] == 43
+    assert len(node.commands) == 2 and len(node.shown) == 1
+
+
+def test_no_more_time_is_waited_than_without_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = Node(monkeypatch, *[running(iterations=number) for number in range(20)])
+    assert node.collect(wait_seconds=5)["wait_seconds"] == 0
+    assert len(node.commands) == 5
+
+
+@pytest.mark.parametrize(
+    ("variables", "python"),
+    [
+        ({}, ""),
+        ({"ansible_facts": {"discovered_interpreter_python": "/usr/bin/python3.9"}}, "/usr/bin/python3.9"),
+        (
+            {
+                "ansible_python_interpreter": "auto_silent",
+                "ansible_facts": {"discovered_interpreter_python": "/usr/bin/python3.9"},
+            },
+            "/usr/bin/python3.9",
+        ),
+    ],
+)
+def test_it_is_the_python_of_the_modules(monkeypatch: pytest.MonkeyPatch, variables: Any, python: str) -> None:
+    node = Node(monkeypatch, {"state": "finished"})
+    node.collect(variables)
+    assert [command.split()[0] for command in node.commands] == ([python] if python else [])
+
+
+@pytest.mark.parametrize("wrong", [{"run_id": "a; reboot"}, {"wait_seconds": "soon"}])
+def test_wrong_arguments_are_left_to_the_module(monkeypatch: pytest.MonkeyPatch, wrong: dict[str, Any]) -> None:
+    node = Node(monkeypatch)
+    given = node.collect(**wrong)
+    assert node.commands == [] and given.items() >= wrong.items()
+
+
+class TaskTimeoutError(BaseException):
+    """As Ansible's."""
+
+
+def test_a_look_is_ended_and_the_limit_of_the_task_goes_on() -> None:
+    def task_timeout(_number: int, _frame: Any) -> None:
+        raise TaskTimeoutError
+
+    before = signal.signal(signal.SIGALRM, task_timeout)
+    began = time.monotonic()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.6)
+        with pytest.raises(collective_collect.TooLongError), collective_collect.at_most(0.2):
+            time.sleep(20)
+        assert signal.getitimer(signal.ITIMER_REAL)[0] <= 0.4 and signal.getsignal(signal.SIGALRM) is task_timeout
+        with collective_collect.at_most(0.1):
+            pass
+        with pytest.raises(TaskTimeoutError):
+            time.sleep(20)
+        assert 0.5 < time.monotonic() - began < 5
+        # The limit of the task comes first.
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(TaskTimeoutError), collective_collect.at_most(10):
+            time.sleep(20)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_task_without_a_limit_has_none_after_a_look() -> None:
+    before = signal.getsignal(signal.SIGALRM)
+    with collective_collect.at_most(5):
+        pass
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0 and signal.getsignal(signal.SIGALRM) is before

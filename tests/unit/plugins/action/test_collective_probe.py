@@ -1,0 +1,73 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Showing the mesh changes nothing in what a probe returns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from ansible import constants as C
+
+from ansible_collections.baremetal.gpu_cluster.plugins.action import collective_probe
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _progress
+
+BOOK = [{"host": f"n{number}"} for number in (1, 2, 3)]
+ANSWER = {"changed": False, "links": [{"host": "n2"}, {"host": "n3"}]}
+
+
+def probe(monkeypatch: pytest.MonkeyPatch, wanted: str, answer: Any, check_mode: bool = False) -> tuple[Any, list[str]]:
+    """The result, and what was shown."""
+    shown: list[str] = []
+    monkeypatch.setattr(_progress.Line, "_write", staticmethod(lambda text, newline: shown.append(text)))
+    arguments = {"run_id": "run-1", "book": BOOK, "progress": wanted}
+
+    def execute(name: str, given: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+        assert name == "baremetal.gpu_cluster.collective_probe" and given == arguments
+        if isinstance(answer, BaseException):
+            raise answer
+        return dict(answer)
+
+    action = collective_probe.ActionModule.__new__(collective_probe.ActionModule)
+    action._task = SimpleNamespace(args=arguments, check_mode=check_mode)
+    action._execute_module = execute
+    monkeypatch.setattr(collective_probe.ActionBase, "run", lambda *_arguments: {})
+    return action.run(task_vars={}), shown
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setattr(C, "DEFAULT_LOCAL_TMP", str(tmp_path))
+    return tmp_path
+
+
+def test_the_result_is_that_of_the_module(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    assert probe(monkeypatch, "never", ANSWER) == (ANSWER, [])
+    assert list(folder.iterdir()) == []
+    assert probe(monkeypatch, "always", ANSWER) == (ANSWER, [])
+
+
+def test_the_last_host_shows_that_all_is_done(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    (folder / "mesh-run-1").write_bytes(b"." * 4)
+    assert probe(monkeypatch, "always", ANSWER) == (ANSWER, ["mesh 6/6 links"])
+
+
+def test_a_node_that_fails_or_is_lost_is_not_counted(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    failed = {"failed": True, "msg": "no"}
+    assert probe(monkeypatch, "always", failed) == (failed, [])
+    with pytest.raises(ConnectionError):
+        probe(monkeypatch, "always", ConnectionError())
+    assert (folder / "mesh-run-1").stat().st_size == 0
+
+
+def test_check_mode_shows_nothing(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    (folder / "mesh-run-1").write_bytes(b"." * 6)
+    assert probe(monkeypatch, "always", {"skipped": True}, check_mode=True) == ({"skipped": True}, [])
+
+
+def test_a_controller_without_room_for_the_number_probes_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(C, "DEFAULT_LOCAL_TMP", "/dev/null")
+    assert probe(monkeypatch, "always", ANSWER) == (ANSWER, [])
