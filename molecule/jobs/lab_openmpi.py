@@ -23,8 +23,8 @@ FOLDER = "/run/lab-openmpi"
 ON_NODE = f"{FOLDER}/mpi_allreduce.py"
 RELEASE = f"{FOLDER}/release"
 VERBOSE = ("--mca", "pml_base_verbose", "10", "--mca", "btl_base_verbose", "10")
-#: The job's processes on a node; not sshd and what it starts for a session.
-JOB = r"mpirun|prterun|orted|prted|mpi_allreduce"
+#: The job's processes on a node, and those of the check's own job; not sshd and what it starts for a session.
+JOB = r"mpirun|prterun|orted|prted|mpi_allreduce|sizes_bytes"
 #: Where the user's programs listen and with whom they are connected, and what runs.
 LOOK = (
     f"uid=$(id -u {USER}); ss -Htlne | grep -w uid:$uid | awk '{{print \"listens\", $4}}'; "

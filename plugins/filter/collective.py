@@ -14,8 +14,10 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective 
     host_labels,
     matrix,
     plan,
+    rails,
     speed_limits,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mpi import plan as mpi_plan
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import localise
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import Unreadable
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.reading import read_variables
@@ -74,6 +76,11 @@ def collective_ranges(port_plan: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{"name": name, "first": one["first"], "last": one["last"]} for name, one in named]
 
 
+def collective_rails(known_members: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, str]]]:
+    """See collective_rails.yml."""
+    return rails.by_host(known_members)
+
+
 def collective_limit_problems(limits: Any, sizes_bytes: Sequence[int]) -> list[str]:
     """See collective_limit_problems.yml."""
     return [one.sentence() for one in speed_limits.read(limits, [int(size) for size in sizes_bytes])[1]]
@@ -108,6 +115,22 @@ def collective_pair_results(
     return localise.after(dict(state), launch, collect, run_id, labels)
 
 
+def collective_mpi_job(
+    launch: Mapping[str, Mapping[str, Any]],
+    planned: Mapping[str, Any],
+    collect: Mapping[str, Mapping[str, Any]],
+    wanted: Any = mpi_plan.AUTO,
+    pairs: Mapping[str, Any] | None = None,
+    user: str = "",
+) -> dict[str, Any]:
+    """See collective_mpi_job.yml."""
+    try:
+        wish = mpi_plan.wish(wanted)
+    except ValueError as error:
+        raise AnsibleFilterError(str(error)) from error
+    return mpi_plan.make_job(wish, planned, launch, collect, (pairs or {}).get("rounds", []), user)
+
+
 class FilterModule:
     """The filters of this file."""
 
@@ -119,8 +142,10 @@ class FilterModule:
             "collective_book": collective_book,
             "collective_plan": collective_plan,
             "collective_ranges": collective_ranges,
+            "collective_rails": collective_rails,
             "collective_pairs": collective_pairs,
             "collective_pair_jobs": collective_pair_jobs,
             "collective_pair_results": collective_pair_results,
             "collective_limit_problems": collective_limit_problems,
+            "collective_mpi_job": collective_mpi_job,
         }

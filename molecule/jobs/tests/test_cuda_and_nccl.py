@@ -231,7 +231,8 @@ def test_mpirun_on_another_member_finds_the_default_toolkit(site: Site) -> None:
         )
     finally:
         site.cluster.shell(site.peer, "rm -f /var/tmp/mpi-key*")
-    lines = said.splitlines()
+    # mpirun 4.1 warns when the child it made has become ssh before it gave it a process group: a race of its own.
+    lines = [line for line in said.splitlines() if "plm:rsh: Warning: setpgid" not in line]
     assert lines[:2] == [site.node, "home=/usr/local/cuda"] and "release 12.8" in said, said
     assert lines[2].startswith("path=") and PATH_WITH_CUDA in lines[2]
 

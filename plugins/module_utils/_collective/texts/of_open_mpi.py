@@ -40,6 +40,13 @@ TEXTS = (
         versions=BOTH,
     ),
     Text(
+        r"(?:Host key for|host key is known for) (?P<host>\S+) (?:has changed|and you have requested)",
+        causes.NAMES,
+        PEER,
+        "the host key or certificate of that node is not one that is trusted",
+        versions=BOTH,
+    ),
+    Text(
         r"Host key verification failed|REMOTE HOST IDENTIFICATION HAS CHANGED",
         causes.NAMES,
         PEER,
@@ -47,17 +54,17 @@ TEXTS = (
         versions=BOTH,
     ),
     Text(
-        r"Permission denied \(publickey",
+        r"(?:\S+@(?P<host>[^\s:]+): )?Permission denied \(publickey",
         causes.NAMES,
         PEER,
         "a node does not let this user in",
         versions=BOTH,
     ),
     Text(
-        r"orted: command not found|prted: command not found",
+        r"(?:orted|prted): (?:command not found|No such file or directory|Permission denied)|no orted and no prted in",
         causes.NAMES,
         PEER,
-        "Open MPI is not in the PATH of a shell that ssh starts there",
+        "Open MPI's daemon is not where ssh looks for it there: not in the PATH, or under another prefix",
         versions=BOTH,
     ),
     Text(
@@ -82,6 +89,27 @@ TEXTS = (
         known=READ,
     ),
     Text(
+        r"ssh: connect to host (?P<host>\S+) port (?P<port>\d+): ",
+        causes.BLOCKED,
+        PEER,
+        "sshd of that node does not answer, or its port is blocked",
+        versions=BOTH,
+    ),
+    Text(
+        r"Open MPI failed to TCP connect to a peer.*?connect\(\) to (?P<address>\S+?):(?P<port>\d+) failed",
+        causes.BLOCKED,
+        PEER,
+        "a data connection to that node was dropped, rejected or refused",
+        versions=BOTH,
+    ),
+    Text(
+        r"daemon failed to report back after being spawned",
+        causes.STOPPED,
+        NOBODY,
+        "a daemon could not be started, or could not connect back to mpirun",
+        versions=("5.0.11",),
+    ),
+    Text(
         r"A process or daemon was unable to complete a TCP connection.*?Local host: (?P<local>\S+) "
         r"Remote host: (?P<host>\S+)",
         causes.BLOCKED,
@@ -95,6 +123,13 @@ TEXTS = (
         NOBODY,
         "two ranks have no network in common, by their settings or because it is blocked",
         versions=BOTH,
+    ),
+    Text(
+        r"MPI communication peer process has unexpectedly disconnected.*?Peer host: (?P<host>\S+)",
+        causes.STOPPED,
+        PEER,
+        "the rank on that node ended",
+        versions=("5.0.11",),
     ),
     Text(
         r"(?:PRTE|ORTE) has lost communication with a remote daemon.*?Remote daemon: \S+ on node (?P<host>\S+)",

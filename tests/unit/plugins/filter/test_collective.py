@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+from ansible.errors import AnsibleFilterError
+
 from ansible_collections.baremetal.gpu_cluster.plugins.filter import collective
 
 
@@ -46,3 +49,18 @@ def test_limits_are_judged_by_the_sizes_of_the_run() -> None:
         "cluster_check_limits.links.retransmits_max = -1: expected a whole number, 0 or more. "
         "Fix: write a plain number; the unit is in the name.",
     ]
+
+
+def test_a_job_of_open_mpi_is_made_of_the_results_of_the_other_steps() -> None:
+    tools = {"prefix": "/usr", "python": "/opt/python", "mpirun": True, "key": True}
+    launch = {host: {"address": f"192.0.2.{host[1:]}", "openmpi": tools} for host in ("n1", "n2", "n3")}
+    collect = {host: {"state": "finished"} for host in launch}
+    pairs = {"rounds": [{"pairs": [{"nodes": ["n1", "n2"], "lost": ["n1"]}]}]}
+    job = collective.collective_mpi_job(launch, {"hosts": list(launch)}, collect, True, pairs, "train")
+    assert (job["host"], job["wanted"], [one["address"] for one in job["nodes"]]) == (
+        "n2",
+        "true",
+        ["192.0.2.2", "192.0.2.3"],
+    )
+    with pytest.raises(AnsibleFilterError, match="expected auto, true, false"):
+        collective.collective_mpi_job(launch, {"hosts": []}, {}, "sometimes")

@@ -223,8 +223,44 @@ RECORDED = [
         {"addresses": ("gpu09",)},
     ),
     ("Host key verification failed.", causes.NAMES, {}),
-    ("train@gpu02: Permission denied (publickey).", causes.NAMES, {}),
+    (
+        "Host key for 198.18.30.3 has changed and you have requested strict checking.",
+        causes.NAMES,
+        {"addresses": ("198.18.30.3",)},
+    ),
+    (
+        "No ED25519 host key is known for gpu03 and you have requested strict checking.",
+        causes.NAMES,
+        {"addresses": ("gpu03",)},
+    ),
+    ("train@gpu02: Permission denied (publickey).", causes.NAMES, {"addresses": ("gpu02",)}),
     ("bash: orted: command not found", causes.NAMES, {}),
+    ("bash: line 1: /opt/openmpi/bin/prted: Permission denied", causes.NAMES, {}),
+    (
+        "ssh: connect to host 198.18.30.3 port 22: Connection refused",
+        causes.BLOCKED,
+        {"addresses": ("198.18.30.3",), "ports": (22,)},
+    ),
+    (
+        "WARNING: Open MPI failed to TCP connect to a peer MPI process.  This\nshould not happen.\n\n"
+        "Your Open MPI job may now hang or fail.\n\n  Local host: n1\n  PID:        49\n"
+        "  Message:    connect() to 198.18.30.2:61000 failed\n  Error:      No route to host (113)",
+        causes.BLOCKED,
+        {"addresses": ("198.18.30.2",), "ports": (61000,)},
+    ),
+    (
+        "An MPI communication peer process has unexpectedly disconnected.  This\nusually indicates a failure in the "
+        "peer process\n  Local host: n1\n  Local PID:  182\n  Peer host:  n3",
+        causes.STOPPED,
+        {"addresses": ("n3",)},
+    ),
+    (
+        "A daemon failed to report back after being spawned. This could\nbe due to several factors, including "
+        "inability to find the\ndaemon executable\n  Local host:    n1\n  Remote host:   198.18.30.3\n"
+        "  Daemon exit status: 1",
+        causes.STOPPED,
+        {},
+    ),
     ("opal_modex_recv: failed with return value=-46", causes.VERSIONS, {}),
     # Open MPI and PRTE, read in their source.
     ("server accept cannot find guid: did not receive full magic id string", causes.PORT, {}),

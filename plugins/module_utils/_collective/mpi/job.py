@@ -1,0 +1,249 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""mpirun on a node: started as the user of jobs, ended at its deadline with all that belongs to it.  The only I/O."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import shlex
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import IO, Any
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mpi import command, output
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import guardian
+
+#: From SIGTERM, upon which mpirun ends its daemons and ranks on all nodes, to SIGKILL.
+TERM_SECONDS = 3
+KILL_SECONDS = 2
+#: For ssh to connect, when it is asked why no rank has come up; and the same until it is killed.
+SSH_SECONDS = 5
+POLL_SECONDS = 0.05
+#: What is kept of the output.  4096 ranks write 5 MB.
+OUT_BYTES, ERR_BYTES = 8 << 20, 64 << 10
+DAEMONS = ("orted", "prted")
+#: As sshd gives it to a command.
+PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+#: What a session of PAM and the launcher give to a job; later ones win.
+FILES = ("/etc/environment", "/etc/gpu-cluster/environment")
+
+
+class StartError(Exception):
+    """mpirun can't be started; the text says why."""
+
+
+def owner(user: str) -> pwd.struct_passwd:
+    """The user of the job.  user: empty for the one who is at work."""
+    try:
+        return pwd.getpwnam(user) if user else pwd.getpwuid(os.geteuid())
+    except KeyError:
+        raise StartError(f"there is no user {user} on this node") from None
+
+
+def login(who: pwd.struct_passwd) -> dict[str, str]:
+    """The variables of a command over ssh."""
+    names = {"USER": who.pw_name, "LOGNAME": who.pw_name, "HOME": who.pw_dir, "SHELL": who.pw_shell}
+    return {"PATH": PATH, "LANG": "C.UTF-8", **names}
+
+
+def texts(paths: Sequence[str] = FILES) -> list[str]:
+    """The files that are there."""
+    found = []
+    for path in paths:
+        with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as stream:
+            found.append(stream.read())
+    return found
+
+
+def identity(who: pwd.struct_passwd) -> dict[str, Any]:
+    """What makes subprocess start a program as this user."""
+    return guardian.identity(who.pw_name) if who.pw_uid != os.geteuid() else {}
+
+
+def marked(run_id: str) -> dict[int, str]:
+    """Process id to name of all that belongs to a job on this node.
+
+    mpirun, its ssh and the ranks have the run in their environment, which they inherit from mpirun; a daemon on another
+    node has it in its command line.  Of the latter only Open MPI's own programs count: an editor is none.
+    """
+    variables = {f"{name}={run_id}".encode() for name in command.MARKS}
+    found = {}
+    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        with contextlib.suppress(OSError):
+            line, environment = parts(pid, "cmdline"), parts(pid, "environ")
+            name = os.path.basename(line[0].decode("utf-8", "replace"))
+            pairs = zip(line, line[1:])
+            ours = name in DAEMONS and (command.MARK.encode(), run_id.encode()) in pairs
+            if pid != os.getpid() and (ours or variables.intersection(environment)):
+                found[pid] = name
+    return found
+
+
+def parts(pid: int, name: str) -> list[bytes]:
+    """A list of texts in /proc; empty ones of a process that has ended."""
+    with open(f"/proc/{pid}/{name}", "rb") as stream:
+        return stream.read().split(b"\0")
+
+
+def clear(run_id: str, seconds: float = KILL_SECONDS) -> list[str]:
+    """End what is left of a job on this node: SIGTERM, and SIGKILL after this time.  Returns the names of programs."""
+    left = marked(run_id)
+    names = sorted(left.values())
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        guardian.send(sorted(left), number)
+        end = time.monotonic() + seconds
+        while left and time.monotonic() < end:
+            time.sleep(POLL_SECONDS)
+            left = marked(run_id)
+    return names
+
+
+class Job:
+    """One mpirun.  Its output goes to files and no pipes: an ssh that outlives it would hold them open."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        who: pwd.struct_passwd,
+        out: IO[bytes],
+        err: IO[bytes],
+    ) -> None:
+        self.begun = time.monotonic()
+        self.out, self.err = out, err
+        try:
+            self.process = subprocess.Popen(
+                list(argv),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                env=dict(environment),
+                # There on every node: mpirun starts the ranks in the folder in which it was started.
+                cwd="/",
+                start_new_session=True,
+                **identity(who),
+            )
+        except (OSError, ValueError) as error:
+            # A value error is a variable that no process can have.
+            why = getattr(error, "strerror", None) or error
+            raise StartError(f"{argv[0]} can't be started as {who.pw_name}: {why}") from None
+
+    def wait(self, end: float) -> bool:
+        """Until it has ended or the clock says ``end``; whether it has."""
+        while self.process.poll() is None:
+            if time.monotonic() >= end:
+                return False
+            time.sleep(POLL_SECONDS)
+        return True
+
+    def stop(self) -> None:
+        """Let mpirun end the job in its own order, on all nodes; whatever is left is the business of ``clear``."""
+        with contextlib.suppress(ProcessLookupError):
+            self.process.terminate()
+        if not self.wait(time.monotonic() + TERM_SECONDS):
+            self.process.kill()
+            self.process.wait()
+
+    def said(self) -> tuple[str, str]:
+        """Standard output, and the beginning of standard error: the first error is the cause."""
+        return read(self.out, OUT_BYTES), read(self.err, ERR_BYTES)
+
+
+def read(stream: IO[bytes], most: int) -> str:
+    """The beginning of a file, without the zeros that PRRTE 3 writes after its texts."""
+    stream.seek(0)
+    return stream.read(most).decode("utf-8", "replace").replace("\0", "")
+
+
+def question(prefix: str) -> str:
+    """What is asked over ssh: whether Open MPI's daemon is there, and which connections of this user wait."""
+    there = " || ".join(f"test -x {shlex.quote(f'{prefix}/bin/{name}')}" for name in DAEMONS)
+    return (
+        f"{{ {there}; }} || {{ echo no orted and no prted in {shlex.quote(prefix + '/bin')} >&2; exit 127; }}; "
+        "id -u; grep -hE '^ *[0-9]+: [0-9A-F:]+ [0-9A-F:]+ 02 ' /proc/net/tcp /proc/net/tcp6 2>/dev/null; exit 0"
+    )
+
+
+def asked(
+    nodes: Sequence[Mapping[str, str]], prefix: str, port: int, environment: Mapping[str, str], who: pwd.struct_passwd
+) -> list[dict[str, Any]]:
+    """What ssh says about each of these nodes, as the user of the job.  All at once, for at most twice SSH_SECONDS.
+
+    ``code`` is that of ssh (255 when it could not log in, 127 without a daemon, -1 without an answer), ``text`` what
+    it wrote to standard error, ``calling`` address and port that connections of the user wait for there.
+    """
+
+    def ask(node: Mapping[str, str]) -> dict[str, Any]:
+        options = ["-x", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={SSH_SECONDS}", "-p", str(port)]
+        try:
+            done = subprocess.run(
+                ["ssh", *options, node["address"], question(prefix)],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                env=dict(environment),
+                cwd="/",
+                start_new_session=True,
+                check=False,
+                timeout=2 * SSH_SECONDS,
+                **identity(who),
+            )
+        except subprocess.TimeoutExpired:
+            text = f"ssh to {node['address']} gave no answer within {2 * SSH_SECONDS} s"
+            return {"host": node["host"], "code": -1, "text": text, "calling": []}
+        except OSError as error:
+            return {"host": node["host"], "code": -1, "text": f"ssh can't be started: {error.strerror}", "calling": []}
+        return {
+            "host": node["host"],
+            "code": done.returncode,
+            "text": done.stderr.decode("utf-8", "replace").strip()[-2000:],
+            "calling": output.calling(done.stdout.decode("ascii", "replace")),
+        }
+
+    if not nodes:
+        return []
+    with ThreadPoolExecutor(min(64, len(nodes))) as pool:
+        return list(pool.map(ask, nodes))
+
+
+def run(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The whole stage on this node.  given: the options of collective_mpi."""
+    run_id, prefix, nodes, user = given["run_id"], given["prefix"], given["nodes"], given["user"]
+    who = owner(user)
+    environment = command.environment(run_id, login(who), texts(), who.pw_uid == 0)
+    argv = command.argv(
+        f"{prefix}/bin/mpirun",
+        given["python"],
+        [one["address"] for one in nodes],
+        prefix=prefix,
+        seconds=given["deadline_seconds"],
+    )
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        job = Job(argv, environment, who, out, err)
+        in_time = job.wait(job.begun + given["deadline_seconds"])
+        seconds = round(time.monotonic() - job.begun, 3)
+        ssh = []
+        if not output.events(job.said()[0])[0]:
+            # Before it is ended: its daemons may still wait for their connection.
+            ssh = asked(nodes[1:], prefix, given["ssh_port"], environment, who)
+        if not in_time:
+            job.stop()
+        ended = clear(run_id)
+        said, wrote = job.said()
+    events, rest = output.events(said)
+    return {
+        "state": "finished" if in_time else "deadline",
+        "code": job.process.returncode,
+        "seconds": seconds,
+        "events": events,
+        "text": "\n".join(filter(None, (wrote.strip(), rest.strip()))),
+        "ssh": ssh,
+        "ended": ended,
+        "unclean": bool(job.process.returncode or ended or not in_time),
+    }

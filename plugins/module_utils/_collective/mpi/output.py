@@ -1,0 +1,96 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What mpirun and its ranks wrote, taken apart.  Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mpi import program
+
+#: Lines of Open MPI that only say that something was wrong before; what that was, they don't know.  Seen with 4.1.4 and
+#: 5.0.11.  "does not know how to route a message" names a node at random.
+CONSEQUENCE = re.compile(
+    r"^(Primary job\s+terminated normally, but"
+    r"|(mpirun|prterun) (noticed that|has exited due to)"
+    r"|(ORTE|PRTE) does not know how to route a message"
+    r"|\[[^]]*\] (\*\*\* |plm:\w+: Warning: setpgid|\d+ more process(es)? ha(s|ve) sent help message|Set MCA parameter)"
+    r"|\[warn\] Epoll |Permission denied, please try again\.$)"
+)
+#: The frame that ssh draws about a host key that has changed: its last two lines say it.
+KEY_WARNING = re.compile(
+    r"^(@+$|@ +WARNING|IT IS POSSIBLE THAT|Someone could be eavesdropping|It is also possible that a host key"
+    r"|The fingerprint for the|SHA256:|Please contact your|Add correct host key|Offending |\s+remove with:"
+    r"|\s+ssh-keygen -f)"
+)
+RULER = re.compile(r"^\s*-{20,}\s*$")
+SPEAKER = re.compile(r"^\[(?P<host>[^]:]+):\d+\]")
+LOCAL_HOST = re.compile(r"Local host: (?P<host>\S+)")
+KILLED = re.compile(
+    r"noticed that process rank (?P<rank>\d+) with PID \d+ on node (?P<host>\S+) exited on signal (?P<number>\d+) "
+    r"\((?P<name>[^)]*)\)"
+)
+
+
+def events(text: str) -> tuple[list[dict[str, Any]], str]:
+    """The events of the ranks in the order in which they came, and everything else."""
+    found, rest = [], []
+    for line in text.splitlines():
+        try:
+            said = json.loads(line) if program.MARK in line else None
+        except ValueError:
+            said = None
+        if isinstance(said, dict) and isinstance(said.get(program.MARK), str) and isinstance(said.get("rank"), int):
+            found.append({"event": said.pop(program.MARK), **said})
+        else:
+            rest.append(line)
+    return found, "\n".join(rest)
+
+
+def blocks(text: str) -> list[str]:
+    """Single lines, and whatever stands between two rulers as one, each with single spaces; no empty ones."""
+    return [one for one in (" ".join(part.split()) for part in _parts(text)) if one]
+
+
+def _parts(text: str) -> Iterator[str]:
+    framed: list[str] | None = None
+    for line in text.splitlines():
+        if RULER.match(line):
+            if framed is not None:
+                yield " ".join(framed)
+            framed = [] if framed is None else None
+        elif framed is not None:
+            framed.append(line)
+        elif not KEY_WARNING.match(line):
+            yield line
+    if framed:
+        yield " ".join(framed)
+
+
+def speaker(block: str) -> str:
+    """The node that a text comes from, by the words of Open MPI; empty when it does not say."""
+    found = LOCAL_HOST.search(block) or SPEAKER.match(block)
+    return found.group("host") if found else ""
+
+
+def killed(text: str) -> tuple[int, str, int, str] | None:
+    """Rank, node, number and name of the signal by which a rank was ended, the first that mpirun tells of."""
+    found = KILLED.search(" ".join(text.split()))
+    if found is None:
+        return None
+    return int(found.group("rank")), found.group("host"), int(found.group("number")), found.group("name")
+
+
+def calling(text: str) -> list[tuple[str, int]]:
+    """Address and port for which a user's connections wait: the user's number, then lines of /proc/net/tcp."""
+    lines = text.splitlines()
+    if not lines or not lines[0].strip().isdigit():
+        return []
+    user = lines[0].strip()
+    fields = [line.split() for line in lines[1:]]
+    found = {program.end(one[2]) for one in fields if len(one) > 7 and one[7] == user and one[3] == program.CALLING}
+    return sorted(one for one in found if not one[0].startswith("127."))
