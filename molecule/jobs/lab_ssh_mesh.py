@@ -18,6 +18,7 @@ USER = "train"
 SSH = "ssh -o BatchMode=yes -o StrictHostKeyChecking=yes -o UserKnownHostsFile=/dev/null"
 SERVER = "/etc/ssh/sshd_config.d/40-gpu-cluster.conf"
 HOST_CERTIFICATE = "/etc/ssh/gpu-cluster/ssh_host_key-cert.pub"
+USER_CA = "/etc/ssh/gpu-cluster/user_ca.pub"
 USER_FOLDER = "/etc/gpu-cluster/ssh"
 #: A port that is open to the members, for an sshd of a test.
 OTHER_PORT = 42299

@@ -163,7 +163,9 @@ ansible_facts:
           description:
             - The certificates of M(baremetal.gpu_cluster.ssh_mesh), each with its C(holder) (V(host) or a user),
               C(kind), C(key_id), C(serial), C(principals), C(valid_from) and C(valid_until) in UTC, C(days_left) in
-              whole days, and C(problem), in words why it does not do now, empty when it does.
+              whole days, C(authority), the fingerprint of the key that signed it, C(trusts), the fingerprints of the
+              authorities whose certificates of this kind the node takes from others, and C(problem), in words why it
+              does not do now, empty when it does.
             - Empty where there are none. Whether one is revoked is not looked at.
           returned: always
           type: list
@@ -232,6 +234,8 @@ ansible_facts:
           key_id: host@gpu07
           serial: 1795277506461
           principals: [gpu07, 198.18.20.17]
+          authority: SHA256:LwRGr5dGxAWdSNO84LLh6RhYEotZgtFbijqL1t3aE0g
+          trusts: ["SHA256:LwRGr5dGxAWdSNO84LLh6RhYEotZgtFbijqL1t3aE0g"]
           valid_from: 2026-11-20 16:11 UTC
           valid_until: 2027-11-21 16:11 UTC
           days_left: 364

@@ -18,6 +18,7 @@ from lab_ssh_mesh import (
     SERVER,
     SSH,
     STOP,
+    USER_CA,
     USER_FOLDER,
     apply,
     as_user,
@@ -48,6 +49,8 @@ USERS = """\
         cluster_user_gid: "{{ cases[inventory_hostname].uid }}"
         cluster_user_state: "{{ cases[inventory_hostname].state }}"
 """
+#: A key that no machine has.
+HOST_KEY_OF_NOBODY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 LISTENS = "ss -Hltn 'sport = :2222' | wc -l"
 
 
@@ -163,6 +166,11 @@ def test_an_expired_certificate_is_named_and_renewed(cluster: Cluster, nodes: li
     causes = {found["cause"]: found for found in ended.report["findings"] if found["id"] == "GC-SSH-001"}
     assert [found["hosts"] for found in causes.values()] == [[two], [two]]
     assert all("2025-01-01 00:00 UTC" in cause and "--tags ssh_mesh" in found["fix"] for cause, found in causes.items())
+    # mpirun does not get there either, and nobody is told that a second time.
+    assert [found["id"] for found in ended.report["findings"] if found["id"].startswith("GC-MPI-")] == []
+    assert [stage["why"].split(" the ")[0] for stage in ended.report["stages"] if stage["name"] == "openmpi"] == [
+        "explained by GC-SSH-001"
+    ]
 
     peers = states(cluster, [one, three])
     with vaulted(cluster, tmp_path) as with_password:
@@ -172,6 +180,46 @@ def test_an_expired_certificate_is_named_and_renewed(cluster: Cluster, nodes: li
     assert [recap(ended, node)["changed"] for node in nodes] == [0, 1, 0], ended.text
     assert states(cluster, [one, three]) == peers
     assert reached(cluster, nodes)
+
+
+def test_a_split_mesh_is_named_and_mended(cluster: Cluster, nodes: list[str]) -> None:
+    """Two was set up with an authority of its own, and three has lost the one it trusted."""
+    one, two, three = nodes
+    cluster.shell(two, "mkdir -p /run/stolen; cd /run/stolen; ssh-keygen -q -t ed25519 -N '' -f ca")
+    names = ",".join(names_of(cluster, two))
+    cluster.shell(two, f"ssh-keygen -q -s /run/stolen/ca -I other -h -n {names} /etc/ssh/ssh_host_ed25519_key.pub")
+    cluster.shell(two, f"mv /etc/ssh/ssh_host_ed25519_key-cert.pub {HOST_CERTIFICATE}; systemctl reload ssh")
+    key = cluster.shell(two, "cat /run/stolen/ca.pub")
+    put(cluster, three, USER_CA, key)
+    assert "verification failed" in as_user(cluster, one, f"{SSH} {two} true")
+    assert "Permission denied" in as_user(cluster, one, f"{SSH} {three} true")
+
+    ended = cluster.check()
+    assert ended.code != 0
+    found = [one for one in ended.report["findings"] if one["id"] == "GC-SSH-004"]
+    assert [(one["hosts"], one["severity"]) for one in found] == [([two], "error"), ([three], "error")]
+    assert all(one["hosts"] in ([two], [three]) for one in ended.report["findings"] if one["severity"] == "error")
+
+    ended = apply(cluster)
+    assert [recap(ended, node)["changed"] for node in (two, three)] == [1, 1], ended.text
+    assert reached(cluster, nodes)
+    assert [one["id"] for one in cluster.check().report["findings"] if one["id"].startswith("GC-SSH")] == []
+
+
+def test_old_keys_of_a_member_do_not_matter(cluster: Cluster, nodes: list[str]) -> None:
+    """Who logged in before the mesh, or before a node was installed anew, still has its old key."""
+    one, two, _three = nodes
+    names = names_of(cluster, two)
+    lines = "".join(f"{name} {HOST_KEY_OF_NOBODY}\\n" for name in names)
+    keep = "f=/home/train/.ssh/known_hosts; mkdir -p ${f%/*}; [ ! -e $f ] || cp -p $f /run/kept"
+    cluster.shell(one, f"{keep}; printf '{lines}' >> $f; chown -R train: ${{f%/*}}")
+    try:
+        for name in names:
+            assert as_user(cluster, one, f"ssh -o BatchMode=yes {name} hostname") == f"{two}\n"
+        without = as_user(cluster, one, f"ssh -F /dev/null -o BatchMode=yes {two} true")
+        assert "REMOTE HOST IDENTIFICATION HAS CHANGED" in without
+    finally:
+        cluster.shell(one, "f=/home/train/.ssh/known_hosts; rm -f $f; [ ! -e /run/kept ] || mv /run/kept $f")
 
 
 def test_what_is_revoked_opens_nothing(cluster: Cluster, nodes: list[str]) -> None:

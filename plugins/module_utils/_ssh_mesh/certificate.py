@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import struct
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -129,6 +130,12 @@ def bare_key(text: str) -> str:
     if _Reader(_blob(fields[1])).text() != fields[0]:
         raise FormatError("its type is not that of the key in it")
     return f"{fields[0]} {fields[1]}"
+
+
+def fingerprint(text: str) -> str:
+    """The fingerprint of a public key as ssh-keygen -l prints it, ``SHA256:`` and Base64 without padding."""
+    blob = _blob(bare_key(text).split()[1])
+    return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode("ascii").rstrip("=")
 
 
 def public_of(private: str) -> str:

@@ -17,7 +17,8 @@ LAPSES = "2027-01-01 00:00 UTC"
 
 
 def held(holder: str, **more: Any) -> dict[str, Any]:
-    return {"holder": holder, "valid_until": LAPSES, "days_left": 200, "problem": "", **more}
+    ours = {"authority": "SHA256:ours", "trusts": ["SHA256:ours"]}
+    return {"holder": holder, "valid_until": LAPSES, "days_left": 200, "problem": "", **ours, **more}
 
 
 def findings(*own: list[dict[str, Any]], **wishes: Any) -> list[Finding]:
@@ -67,3 +68,30 @@ def test_a_host_without_facts_is_not_accused() -> None:
 
 def test_the_check_asks() -> None:
     assert ssh_certificates.RENEW in matrix.WISHES
+
+
+@pytest.mark.parametrize("trusts", [["SHA256:foreign", "SHA256:ours"], ["SHA256:foreign"]])
+def test_signed_by_another_authority(trusts: list[str]) -> None:
+    """A node that was set up from another controller is told once, whether it trusts the others or not."""
+    foreign = held("host", authority="SHA256:foreign", trusts=trusts)
+    (one,) = findings([held("host")], [foreign], [held("host")])
+    assert (one.id, one.severity, one.hosts, one.confidence) == ("GC-SSH-004", "error", ("n2",), 1.0)
+    assert "SHA256:foreign, on the other members SHA256:ours" in one.cause
+    assert "ssh_mesh_ca_dir" in one.fix and one.command.endswith("--tags ssh_mesh --limit n2")
+
+
+def test_trusts_nobody() -> None:
+    (one,) = findings([held("train")], [held("train")], [held("train", trusts=["SHA256:old"])])
+    assert (one.id, one.hosts) == ("GC-SSH-004", ("n3",))
+    assert one.cause == "n3 trusts no certificate of the other members' users: SHA256:ours is missing there"
+
+
+def test_no_majority_accuses_nobody_alone() -> None:
+    (one,) = findings([held("host")], [held("host", authority="SHA256:foreign", trusts=["SHA256:foreign"])])
+    assert (one.hosts, one.confidence) == (("n1", "n2"), 0.5)
+    assert "n1 signed by SHA256:ours and n2 signed by SHA256:foreign" in one.cause
+
+
+def test_a_certificate_that_cannot_be_read_says_nothing_of_its_authority() -> None:
+    unread = held("host", authority="", problem="it cannot be read: it ends too early")
+    assert [one.id for one in findings([held("host")], [unread])] == ["GC-SSH-001"]

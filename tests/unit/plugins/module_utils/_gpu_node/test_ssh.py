@@ -50,18 +50,31 @@ def look(root: Path, now: float = NOW, **texts: str) -> list[dict[str, Any]]:
 
 def test_what_they_say(root: Path) -> None:
     host, user = look(root)
+    shown = subprocess.run(["ssh-keygen", "-l", "-f", root / "ca.pub"], capture_output=True, text=True, check=True)
+    authority = shown.stdout.split()[1]
     assert host == {
         "holder": "host",
         "kind": "host",
         "key_id": "host@n1",
         "serial": 7,
         "principals": ["n1", "198.18.20.11"],
+        "authority": authority,
+        "trusts": [],
         "valid_from": "2026-01-01 00:00 UTC",
         "valid_until": "2027-01-01 00:00 UTC",
         "days_left": 214,
         "problem": "",
     }
     assert (user["holder"], user["kind"], user["principals"], user["problem"]) == ("train", "user", ["train"], "")
+
+
+def test_which_authorities_it_trusts(root: Path) -> None:
+    key = (root / "ca.pub").read_text()
+    known = f"# a comment\n@cert-authority * {key}\nn2 {key}\n@revoked * {key}\n"
+    host, user = look(root, known_hosts=known, user_ca=f"{key}\n# the old one\n{key}")
+    assert host["trusts"] == [host["authority"]]
+    assert user["trusts"] == [user["authority"]] * 2
+    assert look(root, known_hosts="@cert-authority")[0]["trusts"] == []
 
 
 def test_expired(root: Path) -> None:
