@@ -12,8 +12,8 @@ short_description: Read what a node says of itself before a collective check
 version_added: "0.1.0"
 description:
   - First step of a check of the cluster. It reads what names mean on this node, its interfaces, the way to each
-    member, the port range of the kernel, the limits of the user who runs the ranks, what its packet filter would
-    block, which interface NCCL would take, free space and the clock.
+    member, the port range of the kernel, who listens on ports of the rendezvous, the limits of the user who runs the
+    ranks, what its packet filter would block, which interface NCCL would take, free space and the clock.
   - Opens no connection to another member, and judges nothing. The findings are made by
     M(baremetal.gpu_cluster.collective_diagnose), from the results of all nodes.
   - Starts one process, where there is a C(libnccl.so.2), for the time of one call of C(ncclGetUniqueId()). It runs as
@@ -60,6 +60,11 @@ options:
         type: list
         elements: str
         required: true
+      rail_addresses:
+        description: What the inventory says of each of them. Not used here.
+        type: list
+        elements: dict
+        default: []
   plan:
     description: The port plan, as C(common_port_plan) of the role C(common).
     type: dict
@@ -200,6 +205,14 @@ static:
       elements: list
       returned: always
       sample: []
+    listeners:
+      description: >-
+        What listens on ports of the rendezvous, other than a check. C(port), C(address), C(program), C(pid) (0 where it
+        is not known) and C(user).
+      type: list
+      elements: dict
+      returned: always
+      sample: [{port: 29500, address: "*", program: python3, pid: 4711, user: train}]
     limits:
       description: Soft limits of a session of O(user), C(memlock) in bytes; -1 is unlimited.
       type: dict
@@ -281,6 +294,7 @@ MEMBER = {
     "fabric_interface": {"type": "str", "required": True},
     "management_address": {"type": "str", "required": True},
     "addresses": {"type": "list", "elements": "str", "required": True},
+    "rail_addresses": {"type": "list", "elements": "dict", "default": []},
 }
 
 

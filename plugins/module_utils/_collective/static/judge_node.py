@@ -26,6 +26,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan i
     LISTENERS_PER_RANK_AND_GROUP,
     PortRange,
     left_over,
+    merged,
 )
 
 #: What a rank has open besides its connections: libraries, devices, pipes. Ours, generous and without a source.
@@ -36,9 +37,15 @@ THREADS_PER_GROUP = 4
 #: The check writes below 1 MiB of code and a few lines for each rank. Ours, without a source.
 NEEDED_BYTES = 32 << 20
 MIB = 1 << 20
+#: Listeners that a finding shows as its evidence.
+MOST_PLACES = 10
 
 FIX_PORTS = "let role kernel_tuning set net.ipv4.ip_local_port_range; `sysctl --system` tells who sets another"
 FIX_RESERVED = "let role kernel_tuning set net.ipv4.ip_local_reserved_ports from gpu_cluster_ports.reserved"
+FIX_LISTENERS = (
+    "give jobs another port of the range (torchrun --master-port; gpu-cluster-run finds a free one), or end what "
+    "listens there; while a job is at work, the times of the check are too long, and the check slows the job down"
+)
 FIX_LIMITS = "raise it in kernel_tuning_limits, and run role kernel_tuning; it holds for logins from then on"
 FIX_DISK = "remove what fills it: `du -xsh /run/*`; the check removes its own files"
 FIX_DENIALS = "role selinux_policy reads them, says what each means, and which of its variables allows it"
@@ -49,6 +56,7 @@ def findings(view: View, plan: Mapping[str, Any], user: str) -> list[Finding]:
     return [
         *_outside(view, plan),
         *_reserved(view, plan),
+        *_listeners(view),
         *_limits(view, plan, user),
         *_disk(view),
         *_denials(view),
@@ -121,6 +129,37 @@ def _reserved(view: View, plan: Mapping[str, Any]) -> list[Finding]:
         )
         for missing, hosts in together(pairs).items()
     ]
+
+
+def _listeners(view: View) -> list[Finding]:
+    """Ports of the rendezvous that something else has: a job that is given one of them hangs, or does not start."""
+    held: dict[tuple[str, str], list[tuple[str, Mapping[str, Any]]]] = {}
+    for host, said in view.static.items():
+        for one in said["listeners"]:
+            held.setdefault((one["program"], one["user"]), []).append((host, one))
+    found = []
+    for (program, user), places in held.items():
+        hosts = list(dict.fromkeys(host for host, _one in places))
+        ports = merged(PortRange(one["port"], one["port"]) for _host, one in places)
+        spans = ", ".join(one.text() for one in ports)
+        who = f"{program or 'something'}{f' of user {user}' if user else ''}"
+        found.append(
+            Finding(
+                "GC-NODE-015",
+                WARNING,
+                tuple(hosts),
+                f"{who} listens on {listed(hosts)} on ports of the rendezvous: {spans}",
+                FIX_LISTENERS,
+                tuple(
+                    f"{host}: {one['address']}:{one['port']}, process {one['pid'] or 'unknown'}"
+                    for host, one in places[:MOST_PLACES]
+                ),
+                confidence=READ,
+                command="; ".join(f"ss -ltnp 'sport >= :{one.first} and sport <= :{one.last}'" for one in ports[:3]),
+                reproduce=again(hosts),
+            )
+        )
+    return found
 
 
 def _span(text: str) -> PortRange:

@@ -18,6 +18,7 @@ from typing import Any
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import (
     arp,
     interfaces,
+    listeners,
     names,
     nccl,
     resources,
@@ -84,6 +85,7 @@ def look(
         "duplicates": _duplicates(own, links, set(cards.values())),
         "ephemeral_range": [first, last],
         "reserved_ports": resources.parse_ports(read("/proc/sys/net/ipv4/ip_local_reserved_ports")),
+        "listeners": _listeners(run, plan["rendezvous"]),
         "limits": resources.parse_limits(_limits(run, user)),
         "cpus": os.cpu_count() or 1,
         "rdma": _folder("/sys/class/infiniband"),
@@ -138,6 +140,10 @@ def _duplicates(own: Mapping[str, Any], links: Mapping[str, Any], macs: set[str]
         return None
     macs_of_others = arp.others(holders[0], address, macs)
     return None if macs_of_others is None else [{"address": address, "mac": mac} for mac in macs_of_others]
+
+
+def _listeners(run: Run, rendezvous: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return listeners.known(listeners.parse(_said(run, listeners.command(rendezvous["first"], rendezvous["last"]))))
 
 
 def _limits(run: Run, user: str) -> str:

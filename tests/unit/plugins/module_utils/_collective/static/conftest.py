@@ -72,6 +72,7 @@ class Sample:
             "duplicates": [],
             "ephemeral_range": [32768, 60999],
             "reserved_ports": [],
+            "listeners": [],
             "limits": {"nofile": 524288, "memlock": -1, "nproc": 100000},
             "cpus": 64,
             "rdma": [],

@@ -44,6 +44,22 @@ def test_reserved_ports(sample: Any, has: list[list[int]], missing: str) -> None
     assert all(missing in one.cause for one in found)
 
 
+def test_what_listens_on_ports_of_the_rendezvous_is_a_warning_with_its_program_and_user(sample: Any) -> None:
+    held = {"address": "*", "program": "python3", "user": "train"}
+    sample.static["n1"]["listeners"] = [dict(held, port=29500, pid=7), dict(held, port=29501, pid=8)]
+    sample.static["n3"]["listeners"] = [dict(held, port=29500, pid=9)]
+    unknown_one = {"address": "[::]", "port": 29511, "program": "", "user": "", "pid": 0}
+    sample.static["n1"]["listeners"].append(unknown_one)
+    sample.static["n2"]["listeners"] = [unknown_one]
+    job, unknown = sample.findings()
+    assert (job.id, job.severity, job.hosts) == ("GC-NODE-015", "warning", ("n1", "n3"))
+    assert job.cause == "python3 of user train listens on n1, n3 on ports of the rendezvous: 29500-29501"
+    assert job.evidence[0] == "n1: *:29500, process 7" and len(job.evidence) == 3
+    assert job.command == "ss -ltnp 'sport >= :29500 and sport <= :29501'" and job.variables == {}
+    assert unknown.cause == "something listens on n1, n2 on ports of the rendezvous: 29511"
+    assert unknown.evidence[1] == "n2: [::]:29511, process unknown"
+
+
 def test_the_formulas() -> None:
     # 64 nodes of 8 GPUs: 256 + 32 x (4 + 511), and 8 x (128 + 4 x 32).
     assert judge_node.needed_files(512, 32) == 16736

@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import getpass
 import json
+import os
 import socket
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -17,6 +20,7 @@ import pytest
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import (
     arp,
     interfaces,
+    listeners,
     look,
     names,
     nccl,
@@ -222,6 +226,40 @@ def test_denials_of_an_enforcing_policy_count() -> None:
     assert resources.denials(f"{line.format(0)}\n{line.format(1)}\ntype=SYSCALL msg=audit(1795291200.1:77)\n") == 1
 
 
+PLAN = {"rendezvous": {"first": 29500, "last": 29599}}
+
+
+def test_who_listens_already(tmp_path: Path) -> None:
+    """With and without the right to see the process; one of a card, one of two processes."""
+    text = """\
+LISTEN 0      128          0.0.0.0:29500      0.0.0.0:*    users:(("python3",pid=7,fd=3))
+LISTEN 0      4096   198.18.30.2%fab0:29501      0.0.0.0:*    users:(("a b",pid=8,fd=3),("a b",pid=9,fd=3))
+LISTEN 0      128             [::]:29502         [::]:*
+"""
+    found = listeners.parse(text)
+    assert [(one["address"], one["port"], one["program"], one["pid"]) for one in found] == [
+        ("0.0.0.0", 29500, "python3", 7),
+        ("198.18.30.2%fab0", 29501, "a b", 8),
+        ("[::]", 29502, "", 0),
+    ]
+    for pid, line in ((7, f"python3\0-m\0ansible_collections.baremetal.{listeners.OF_A_CHECK}run.worker"), (8, "a b")):
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "cmdline").write_text(line)
+    # What a check has open is told as a check that is at work, by its own finding.
+    assert [(one["port"], one["user"]) for one in listeners.known(found, str(tmp_path))] == [
+        (29501, getpass.getuser()),
+        (29502, ""),
+    ]
+
+
+def test_the_listeners_of_this_machine_are_seen() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        done = subprocess.run(listeners.command(port, port), capture_output=True, text=True, check=True)
+    (one,) = listeners.parse(done.stdout)
+    assert (one["address"], one["port"], one["pid"]) == ("127.0.0.1", port, os.getpid())
+
+
 def test_a_look_at_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """The commands of the node are recorded, the rest is read from the machine that runs the test."""
     asked: list[list[str]] = []
@@ -234,6 +272,8 @@ def test_a_look_at_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
         if argv[2:] == list(routes.COMMAND):
             assert data == "route get 192.0.2.12\n"
             return 0, '[{"dst":"192.0.2.12","dev":"fab0","prefsrc":"192.0.2.11"}]\n', ""
+        if argv[2:] == listeners.command(29500, 29599):
+            return 0, f'LISTEN 0 128 0.0.0.0:29512 0.0.0.0:* users:(("python3",pid={os.getpid()},fd=3))\n', ""
         return 1, "", "no"
 
     monkeypatch.setattr(names, "look_up", lambda name: ["192.0.2.1"])
@@ -244,10 +284,11 @@ def test_a_look_at_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
         {"name": name, "fabric_address": f"192.0.2.{number}", "fabric_interface": "fab0"}
         for name, number in (("n1", 11), ("n2", 12))
     ]
-    found = look.look(run, host="n1", members=members, user="no such user", plan={}, torch_python="/x/python")
+    found = look.look(run, host="n1", members=members, user="no such user", plan=PLAN, torch_python="/x/python")
     assert found["routes"]["n2"]["source"] == "192.0.2.11"
     assert found["duplicates"] == [{"address": "192.0.2.11", "mac": "('fab0', '192.0.2.11')"}]
     assert ["runuser", "-u", "no such user", "--", "cat", "/proc/self/limits"] in asked
     assert found["nccl"] == nccl.nothing(["/x/python"], "there is no user no such user")
+    assert [(one["port"], one["user"]) for one in found["listeners"]] == [(29512, getpass.getuser())]
     assert len(found["ephemeral_range"]) == 2 and found["seconds"] >= 0 and found["epoch"] > 1e9
     json.dumps(found)
