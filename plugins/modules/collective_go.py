@@ -59,7 +59,8 @@ options:
     type: int
     default: 0
   size_seconds:
-    description: No more iterations are added to a size after this time, 0 to 3600 seconds.
+    description: No more iterations are added to a size after this time, 0 to 3600 seconds. When its first iteration
+      of the warm-up shows that O(iterations) take longer, fewer are timed, at least 6.
     type: float
     default: 2.0
   plateau:

@@ -6,7 +6,11 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
+import subprocess
+import sys
 
 import pytest
 import results
@@ -74,11 +78,11 @@ def test_five_faults_at_once_are_five_findings(eight: NetCluster, rng: random.Ra
 
 
 def test_a_slow_cable_is_a_warning_that_names_its_node(clean: NetCluster, rng: random.Random) -> None:
-    """A hundredth of the speed of the others, towards one node; the sums are right, so the verdict is green."""
+    """A hundredth of the speed towards one node, and a short queue, as a switch has it; the sums are right."""
     name = rng.choice(clean.names)
     port = clean.node(name).port
     print(f"the cable to {name} takes 20 Mbit/s")
-    clean.run("hub", "tc", *f"qdisc add dev {port} root tbf rate 20mbit burst 32kb latency 400ms".split())
+    clean.run("hub", "tc", *f"qdisc add dev {port} root tbf rate 20mbit burst 32kb latency 20ms".split())
     try:
         ended = check(clean, "-e", '{"cluster_check_sizes_bytes": [4096]}')
         assert ended.code == 0 and ended.report["verdict"] == "PASSED", ended.text
@@ -89,6 +93,25 @@ def test_a_slow_cable_is_a_warning_that_names_its_node(clean: NetCluster, rng: r
         results.record("slow", "we", ended.seconds, found["cause"])
     finally:
         clean.run("hub", "tc", "qdisc", "del", "dev", port, "root")
+
+
+def test_a_rendezvous_port_that_something_holds_is_told_and_the_check_takes_another(
+    clean: NetCluster, rng: random.Random
+) -> None:
+    """It accepts connections and says nothing: a job with this port would wait there."""
+    name = rng.choice(clean.names)
+    program = "import socket, time; s = socket.create_server(('', 29400)); print(1, flush=True); time.sleep(600)"
+    with subprocess.Popen([*clean.enter(name), sys.executable, "-c", program], stdout=subprocess.PIPE) as holder:
+        try:
+            assert holder.stdout is not None and holder.stdout.readline() == b"1\n"
+            ended = check(clean)
+        finally:
+            for pid in clean.processes(name, "create_server"):
+                os.kill(pid, signal.SIGKILL)
+    assert ended.code == 0 and ended.report["verdict"] == "PASSED", ended.text
+    (found,) = [one for one in ended.report["findings"] if one["id"] == "GC-NODE-015"]
+    assert found["severity"] == "warning" and found["hosts"] == [name] and "rendezvous: 29400" in found["cause"], found
+    results.record("taken", "we", ended.seconds, found["cause"])
 
 
 def test_a_cluster_without_a_fault_passes(clean: NetCluster) -> None:

@@ -21,7 +21,7 @@ from checking import Checking, check, left_over, running, states, wait_for, wait
 from net_cluster import NetCluster
 
 #: The ranks are at work until they are ended.
-LONG = ["-e", '{"cluster_check_iterations": 10000}']
+LONG = ["-e", '{"cluster_check_iterations": 10000, "cluster_check_size_seconds": 3600}']
 SHORT_DEADLINE = ["-e", "cluster_check_deadline_seconds=10"]
 RANK = "_collective.ranks.rank"
 WORKER = "_collective.run.worker"
@@ -61,11 +61,16 @@ def test_a_rank_that_dies_or_hangs_is_named(
     results.record(fault, "we", time.monotonic() - struck, ended.report["headline"])
 
 
-def test_a_worker_that_is_killed_is_named(clean: NetCluster, rng: random.Random) -> None:
+@pytest.mark.parametrize("state", ["waiting", "running"])
+def test_a_worker_that_is_killed_is_named(clean: NetCluster, rng: random.Random, state: str) -> None:
     name = rng.choice(clean.names)
-    print(f"SIGKILL to the worker of {name}")
-    checking = Checking(clean, *LONG)
-    wait_for(lambda: ranks_joined(clean, name), 60, f"the rank of {name}")
+    print(f"SIGKILL to the worker of {name} when it is {state}")
+    # Before the collective the others go on without it, and must come to their end.
+    checking = Checking(clean, *(LONG if state == "running" else []))
+    if state == "running":
+        wait_for(lambda: ranks_joined(clean, name), 60, f"the rank of {name}")
+    else:
+        wait_for_state(clean, name, state)
     (pid,) = [one for one in clean.processes(name, WORKER) if one not in clean.processes(name, "guardian")]
     os.kill(pid, signal.SIGKILL)
     struck = time.monotonic()
@@ -73,7 +78,7 @@ def test_a_worker_that_is_killed_is_named(clean: NetCluster, rng: random.Random)
     assert ended.code != 0 and time.monotonic() - struck < 60, ended.text
     assert ("GC-HOST-005", [name]) in errors(ended.report) and list(ended.report["culprits"]) == [name], ended.text
     assert "the worker ended with -9" in str(ended.report["findings"])
-    results.record("worker-killed", "we", time.monotonic() - struck, ended.report["headline"])
+    results.record(f"worker-killed-{state}", "we", time.monotonic() - struck, ended.report["headline"])
 
 
 @pytest.mark.parametrize("state", ["waiting", "running"])
@@ -111,21 +116,39 @@ def test_a_killed_controller_leaves_nothing_for_long(clean: NetCluster, state: s
     assert ended.code == 0 and ended.report["verdict"] == "PASSED", ended.text
 
 
-def test_a_full_disk_is_named_before_anything_runs(clean: NetCluster, rng: random.Random) -> None:
+@pytest.mark.parametrize(
+    ("state", "says"),
+    [
+        ("", "no space is left"),
+        ("waiting", "no space is left"),
+        # The worker can no longer write down what its rank says.
+        ("running", "the worker of the check on {name} ended in the middle of its work"),
+    ],
+)
+def test_a_full_disk_is_named_whenever_it_fills(clean: NetCluster, rng: random.Random, state: str, says: str) -> None:
+    """Before anything runs, while the workers wait, and while the ranks run."""
     name = rng.choice(clean.names)
-    print(f"/run of {name} is full")
-    clean.run(name, "sh", "-c", "cat /dev/zero > /run/fills-it 2>/dev/null; test -s /run/fills-it")
+    print(f"/run of {name} is full {state}")
+    fill = "cat /dev/zero > /run/fills-it 2>/dev/null; test -s /run/fills-it"
+    if not state:
+        clean.run(name, "sh", "-c", fill)
+    checking = Checking(clean, *SHORT_DEADLINE)
+    if state:
+        wait_for_state(clean, name, state)
+        clean.run(name, "sh", "-c", fill)
+    struck = time.monotonic()
     try:
-        ended = check(clean)
-        assert ended.code != 0 and list(ended.report["culprits"]) == [name], ended.text
-        assert "no space is left" in ended.report["culprits"][name]
-        results.record("disk-full", "we", ended.seconds, ended.report["headline"])
+        ended = checking.ended()
+        assert ended.code != 0 and time.monotonic() - struck < 60, ended.text
+        assert list(ended.report["culprits"]) == [name], ended.text
+        assert says.format(name=name) in ended.report["culprits"][name], ended.text
+        results.record(f"disk-full-{state or 'before'}", "we", time.monotonic() - struck, ended.report["headline"])
     finally:
-        clean.run(name, "rm", "/run/fills-it")
+        clean.run(name, "rm", "-f", "/run/fills-it")
 
 
 def test_two_checks_at_once_are_kept_apart_and_say_so(clean: NetCluster) -> None:
-    first = Checking(clean, *LONG, *SHORT_DEADLINE)
+    first = Checking(clean, *LONG, "-e", "cluster_check_deadline_seconds=30")
     wait_for_state(clean, "n4", "running")
     second = check(clean)
     assert second.code == 0 and second.report["verdict"] == "PASSED", second.text

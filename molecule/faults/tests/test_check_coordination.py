@@ -16,9 +16,16 @@ from collections.abc import Callable, Iterator
 import pytest
 from lab_cluster import PROJECT, Cluster, environment
 
-LONG = ["-e", '{"cluster_check_iterations": 10000}']
+LONG = ["-e", '{"cluster_check_iterations": 10000, "cluster_check_size_seconds": 3600}']
 SHORT_DEADLINE = ["-e", "cluster_check_deadline_seconds=10"]
 NO_SSH = "table inet lost { chain input { type filter hook input priority -10; tcp dport 22 counter drop; }; }"
+#: Comes with Open MPI's job and goes with it, on every node but that of mpirun.
+DAEMON = "pgrep -x 'orted|prted' > /dev/null"
+#: The moments at which the ranks have ended, as a node sees them come.
+MOMENTS = {
+    "openmpi": f"until {DAEMON}; do sleep 0.05; done",
+    "facts": f"until {DAEMON}; do sleep 0.05; done; while {DAEMON}; do sleep 0.05; done",
+}
 STATES = 'grep -l \'"state": "%s"\' /run/gpu-cluster-check/*/out/state.json 2>/dev/null; true'
 
 
@@ -62,9 +69,9 @@ def under_way(cluster: Cluster, *arguments: str) -> Iterator[subprocess.Popen[st
         process.communicate()
 
 
-@pytest.mark.parametrize("state", ["", "waiting", "running"])
+@pytest.mark.parametrize("state", ["", "waiting", "running", *MOMENTS])
 def test_a_node_that_ssh_loses_is_named_and_the_others_are_shown(cluster: Cluster, state: str) -> None:
-    """Before the first step, while the workers wait, and while the ranks run."""
+    """Before the first step, while the workers wait, while the ranks run, in the job of Open MPI, and after it."""
     names = list(cluster.hosts)
     lost = names[1]
     try:
@@ -72,7 +79,9 @@ def test_a_node_that_ssh_loses_is_named_and_the_others_are_shown(cluster: Cluste
             cluster.lab("exec", lost, "nft", NO_SSH)
         # Before the collective the others go on without it, and must come to their end.
         with under_way(cluster, *(LONG if state == "running" else []), *SHORT_DEADLINE) as process:
-            if state:
+            if state in MOMENTS:
+                cluster.shell(lost, f"{MOMENTS[state]}; nft '{NO_SSH}'")
+            elif state:
                 run_in_state(cluster, lost, state)
                 cluster.lab("exec", lost, "nft", NO_SSH)
             started = time.monotonic()
@@ -88,6 +97,8 @@ def test_a_node_that_ssh_loses_is_named_and_the_others_are_shown(cluster: Cluste
     assert list(report["culprits"]) == [lost], text
     assert f"{lost} gave no answer to the step" in report["headline"]
     assert "failed=1" not in text, "a node that is not at fault was failed"
+    # What the ranks had shown before is in the report.
+    assert [one["size_bytes"] for one in report["sizes"]] != [] or state not in MOMENTS
     ended = cluster.check()
     assert ended.code == 0, ended.text
     assert cluster.left_over() == []

@@ -113,7 +113,7 @@ def test_the_variables_of_the_finding_open_a_firewall_that_was_set_too_narrow(
 def test_what_gloo_passes_by_luck_of_the_addresses_is_an_error(cluster: Cluster) -> None:
     by_address = sorted(cluster.hosts, key=lambda name: ipaddress.ip_address(cluster.fabric_address(name)))
     for node, lucky in ((by_address[-1], True), (by_address[0], False)):
-        with rule(cluster, node, INPUT, "tcp dport 32768-60999 counter drop"):
+        with rule(cluster, node, INPUT, "ct state new tcp dport 32768-60999 counter drop"):
             ended = cluster.check()
         assert ended.code != 0 and list(ended.report["culprits"]) == [node], ended.text
         assert ("GC-NET-010" in [one["id"] for one in network(ended)]) == lucky

@@ -18,6 +18,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.node import listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import unit
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run_data import Run
 
 Results = Mapping[str, Mapping[str, Any]]
 
@@ -62,6 +63,15 @@ def notes(launch: Results) -> list[str]:
         f"processes that the earlier run {run_id} had left on {listed(found)} were ended"
         for run_id, found in sorted(hosts.items())
     ]
+
+
+def died_early(run: Run) -> set[str]:
+    """Hosts whose worker ended before it had its job: ports that refuse then say nothing about the network."""
+    return {
+        host
+        for host, result in run.collect.items()
+        if result.get("state") == unit.DIED and host not in run.plan["hosts"]
+    }
 
 
 def died(collect: Results) -> list[Finding]:

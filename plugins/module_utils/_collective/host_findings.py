@@ -13,7 +13,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.node import NAMED, listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run_data import Results, Run
 
-STATIC = "static"
+STATIC, FACTS = "static", "facts"
 #: Step to the key that its answer has.
 ANSWER = {STATIC: "static", "launch": "state", "probe": "links", "go": "started", "collect": "state"}
 
@@ -29,7 +29,8 @@ class Lost:
 def lost(run: Run) -> Lost:
     """Hosts without an answer to one of the steps, by the first step they missed.
 
-    A host that only gave no answer when it was looked at is not gone: what it measured counts.
+    A host that only gave no answer when it was looked at, or that was lost after its work, is not gone: what it
+    measured counts.
     """
     missed: dict[str, list[str]] = {}
     gone: dict[str, str] = {}
@@ -41,6 +42,8 @@ def lost(run: Run) -> Lost:
             gone[host] = step if looked else STATIC
         if step or not looked:
             missed.setdefault(gone.get(host, STATIC), []).append(host)
+        elif host in run.unreachable:
+            missed.setdefault(FACTS, []).append(host)
     by_step = {step: _no_answer(run, step, hosts) for step, hosts in missed.items()}
     return Lost(list(by_step.values()), {host: by_step[step] for host, step in gone.items()})
 
@@ -58,7 +61,8 @@ def _missed(run: Run, host: str) -> str:
 def _no_answer(run: Run, step: str, hosts: Sequence[str]) -> Finding:
     texts = []
     for host in hosts:
-        said = str(getattr(run, step).get(host, {}).get("msg", "")).strip().splitlines()
+        answer = run.unreachable.get(host, "") if step == FACTS else getattr(run, step).get(host, {}).get("msg", "")
+        said = str(answer).strip().splitlines()
         texts.append(f"{host}: {said[0][:300]}" if said else f"{host}: the controller lost it before this step")
     return Finding(
         "GC-HOST-001",
@@ -77,20 +81,32 @@ def lost_in_pairs(run: Run) -> list[Finding]:
     return [replace(_no_answer(run, "pairs", list(why)), evidence=tuple(why.values()))] if why else []
 
 
+def lost_in_openmpi(run: Run) -> list[Finding]:
+    """The host that was to start mpirun, and gave no answer then."""
+    return [_no_answer(run, "openmpi", [run.openmpi_job["host"]])]
+
+
 def not_started(run: Run) -> list[Finding]:
     """Hosts on which the worker refused to start, with its reason."""
     return [
-        Finding(
-            "GC-HOST-002",
-            ERROR,
-            (host,),
-            f"the check could not start on {host}: {run.launch[host]['error']}",
-            "mend what the text names on this node",
-            reproduce=repair.check((host,)),
-        )
+        _refused(host, f"the check could not start on {host}: {run.launch[host]['error']}")
         for host in run.selected
         if run.launch.get(host, {}).get("state") == "failed"
     ]
+
+
+def not_handed(run: Run) -> dict[str, Finding]:
+    """Host to its finding, where the worker was there and could not be given its job, with its reason."""
+    return {
+        host: _refused(host, f"the check could not go on on {host}: {run.go[host]['error']}")
+        for host in run.selected
+        if run.go.get(host, {}).get("started") is False
+    }
+
+
+def _refused(host: str, cause: str) -> Finding:
+    fix = "mend what the text names on this node"
+    return Finding("GC-HOST-002", ERROR, (host,), cause, fix, reproduce=repair.check((host,)))
 
 
 def same_node(launch: Results) -> list[Finding]:

@@ -22,7 +22,7 @@ SKIPPED = "skipped"
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage.  result: ``passed``, ``failed`` or ``skipped``.  why: the reason where it did not pass."""
+    """One stage.  result: ``passed``, ``failed`` or ``skipped``.  why: why it did not pass, or what it ran."""
 
     name: str
     result: str
@@ -43,7 +43,8 @@ class Report:
     whose GPUs took part; a host without one is never among them.  mesh, latency_ms, bytes_per_second, retransmits:
     source to target to the worst result and the numbers of that directed link.  sizes, fit, ranks, unexplained: as
     rank_findings.Judgement has them.  limits: of the site, as speed_limits.Limits.as_dict() gives them.  times: what
-    step_times.spans() gives.  rounds: of pairs of nodes, as localise.py has them.
+    step_times.spans() gives.  rounds: of pairs of nodes, as localise.py has them.  rails: those after
+    the first, as mesh/rails.py tells them.  openmpi: as mpi/results.py tells it, empty where mpirun was not run.
     """
 
     verdict: str
@@ -76,6 +77,8 @@ class Report:
     limits: dict[str, Any] = field(default_factory=dict)
     times: list[dict[str, Any]] = field(default_factory=list)
     rounds: list[dict[str, Any]] = field(default_factory=list)
+    rails: list[dict[str, Any]] = field(default_factory=list)
+    openmpi: dict[str, Any] = field(default_factory=dict)
 
     @property
     def culprits(self) -> dict[str, str]:

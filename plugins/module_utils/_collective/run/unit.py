@@ -228,16 +228,19 @@ def read_state(run_id: str) -> dict[str, Any] | None:
 
 
 def go(run_id: str, data: dict[str, Any]) -> None:
-    """Hand the worker its ranks."""
+    """Hand the worker its ranks.  UnitError where it is not there or its folder takes no file."""
     directory = run_dir(run_id)
     if not os.path.isdir(directory):
         raise UnitError(f"{directory} does not exist: no worker of run {run_id} was started on this node")
-    group = os.stat(os.path.join(directory, "job.json")).st_gid
     temporary = os.path.join(directory, ".go.json")
-    worker.write_json(temporary, data)
-    os.chmod(temporary, 0o640)
-    os.chown(temporary, 0, group)
-    os.replace(temporary, os.path.join(directory, "go.json"))
+    try:
+        group = os.stat(os.path.join(directory, "job.json")).st_gid
+        worker.write_json(temporary, data)
+        os.chmod(temporary, 0o640)
+        os.chown(temporary, 0, group)
+        os.replace(temporary, os.path.join(directory, "go.json"))
+    except OSError as error:
+        raise UnitError(explained(error, directory)) from None
 
 
 def wait(run: Run, run_id: str, wait_seconds: float) -> dict[str, Any] | None:
@@ -248,12 +251,14 @@ def wait(run: Run, run_id: str, wait_seconds: float) -> dict[str, Any] | None:
     while True:
         state = read_state(run_id)
         now = time.monotonic()
-        if (state and state["state"] in ENDED) or now >= end:
+        if state and state["state"] in ENDED:
             return state
-        if now - checked > 2:
+        if now - checked > 2 or now >= end:
             checked = now
             if not keeper.is_active(run_id):
                 return last_state(keeper, run_id)
+        if now >= end:
+            return state
         time.sleep(0.1)
 
 

@@ -37,9 +37,12 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
     bind_samples,
     sample_ports,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks.how_far import NOTE
 
 RANK_MODULE = "ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks.rank"
-POLL_SECONDS = 0.05
+# How soon it sees the job and the end of a rank. Connections and what ranks write wake it at once; while ranks are
+# timed, it should hardly use the processor.
+POLL_SECONDS = 0.2
 STDERR_BYTES = 4096
 ACCEPT_AT_ONCE = 64
 # The range whose first listener becomes rank 0's store.
@@ -169,20 +172,38 @@ class Worker:
         address = self.job["address"]
         ports: list[dict[str, Any]] = []
         taken: list[dict[str, Any]] = []
-        for one in self.job["ranges"]:
-            samples = bind_samples(address, one["first"], one["last"], one["samples"])
+        for one, samples in self.listen(address):
             if one["name"] == RENDEZVOUS and not self.rendezvous:
                 self.rendezvous = samples[:1]
             bound = [sample.getsockname()[1] for sample in samples]
             ports += [{"range": one["name"], "port": port} for port in bound]
             wanted = sample_ports(one["first"], one["last"], one["samples"])
             taken += [{"range": one["name"], "port": port} for port in wanted if port not in bound]
-            for sample in samples:
-                self.selector.register(sample, selectors.EVENT_READ, "accept")
         if not self.rendezvous:
             spans = [f"{one['first']}-{one['last']}" for one in self.job["ranges"] if one["name"] == RENDEZVOUS]
             raise OSError(f"no free port among the first 64 of {', '.join(spans)} on {address}")
         self.state.update(ports=ports, taken=taken)
+
+    def listen(self, address: str) -> list[tuple[dict[str, Any], list[socket.socket]]]:
+        """Each range of the port plan with its listeners.  OSError when the address is not this node's."""
+        found = []
+        for one in self.job["ranges"]:
+            samples = bind_samples(address, one["first"], one["last"], one["samples"])
+            for sample in samples:
+                self.selector.register(sample, selectors.EVENT_READ, "accept")
+            found.append((one, samples))
+        return found
+
+    def open_rail(self, rail: dict[str, Any]) -> dict[str, Any]:
+        """Listen on a further address.  One that this node lacks is an answer: the check goes on without it."""
+        try:
+            listening = self.listen(rail["address"])
+        except OSError as error:
+            return dict(rail, ports=[], error=os.strerror(error.errno or 0))
+        ports = [
+            {"range": one["name"], "port": sample.getsockname()[1]} for one, samples in listening for sample in samples
+        ]
+        return dict(rail, ports=ports, error="" if ports else "something else holds all sampled ports")
 
     def allow_open_files(self) -> None:
         """As many connections as the hard limit allows.  After the start of the ranks, which keep the user's own."""
@@ -201,8 +222,9 @@ class Worker:
         self.selector.unregister(self.rendezvous[0])
         self.state.update(state="running", interface_before=interface_bytes(self.job["interface"]))
         self.ranks_end = time.monotonic() + go["deadline_seconds"]
+        job = dict(go["collective"], listen_fd=self.rendezvous[0].fileno(), note=os.path.join(self.run_dir, NOTE))
         for rank, number in zip(self.ranks, go["ranks"]):
-            rank.start(dict(go["collective"], rank=number, listen_fd=self.rendezvous[0].fileno()))
+            rank.start(dict(job, rank=number))
         self.rendezvous[0].close()
 
     def save(self) -> None:
@@ -248,6 +270,8 @@ class Worker:
             self.open_listeners()
             self.start_ranks()
             self.allow_open_files()
+            # With many rails these are more files than the ranks' own limit holds.
+            self.state.update(rails=[self.open_rail(one) for one in self.job.get("rails", ())])
         except OSError as error:
             where = f"listening on {self.job['address']} or starting {self.job['torch_python']}"
             self.state.update(state="failed", error=f"{where}: {error}")

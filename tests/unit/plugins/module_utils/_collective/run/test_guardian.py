@@ -41,8 +41,13 @@ def no_command(argv: list[str]) -> tuple[int, str, str]:
 
 @pytest.fixture
 def run_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A run that no other test has, on a machine without systemd; whatever is left of it is killed."""
+    """A run that no other test has, on a machine without systemd; whatever is left of it is killed.
+
+    Of no other run anything is seen: clearing up would end a check that is under way on this machine.
+    """
     name = f"test-{os.getpid()}-{time.monotonic_ns()}"
+    of_all = guardian.processes
+    monkeypatch.setattr(guardian, "processes", lambda: {pid: owner for pid, owner in of_all().items() if owner == name})
     monkeypatch.setattr(unit, "BASE_DIR", str(tmp_path / "runs"))
     monkeypatch.setattr(service, "SYSTEMD_DIR", str(tmp_path / "no-systemd"))
     yield name
@@ -92,6 +97,18 @@ def test_a_killed_worker_takes_its_ranks_along_and_is_reported(tmp_path: Path, r
     wait_until_gone(run_id, 8)
     found = unit.wait(no_command, run_id, 10)
     assert found and found["state"] == unit.DIED and found["error"] == "the worker ended with -9"
+
+
+def test_a_run_of_somebody_else_is_left_alone(tmp_path: Path, run_id: str) -> None:
+    """Nothing of the product: that these tests do no harm."""
+    with subprocess.Popen(["sleep", "60"], env={guardian.VARIABLE: "somebody-else"}) as other:
+        try:
+            assert unit.start(no_command, run_id, job(tmp_path), sys.executable, "", 10)["state"] == "waiting"
+            assert unit.clear_earlier_runs(no_command) == unit.Earlier([run_id], [])
+            unit.stop(no_command, run_id)
+            assert other.poll() is None
+        finally:
+            other.kill()
 
 
 def test_a_killed_guardian_hides_nothing(tmp_path: Path, run_id: str) -> None:

@@ -189,6 +189,18 @@ def test_a_full_disk_is_an_answer_and_leaves_nothing(base: Path, monkeypatch: py
     assert not (base / "run-1").exists()
 
 
+def test_a_disk_that_is_full_when_the_job_comes_is_an_answer(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unit.start(Systemd({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
+
+    def full(*_arguments: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(unit.worker, "write_json", full)
+    with pytest.raises(unit.UnitError, match=r"no space is left for .*run-1, which needs 1 MiB"):
+        unit.go("run-1", {"ranks": [0]})
+    assert not (base / "run-1" / "go.json").exists()
+
+
 def test_a_worker_that_died_is_told_from_one_that_is_still_at_work(base: Path) -> None:
     unit.start(Systemd({"state": "running", "hostname": "n1"}), "run-1", JOB, "python3", "", 1)
     started = time.monotonic()
@@ -199,6 +211,9 @@ def test_a_worker_that_died_is_told_from_one_that_is_still_at_work(base: Path) -
         "error": "Main process exited, code=killed, status=9/KILL",
     }
     assert time.monotonic() - started < 5
+    # Nobody waits for a worker that got no job: it may have died all the same.
+    assert unit.wait(Systemd(code=3), "run-1", 0) == found
+    assert unit.wait(Systemd(), "run-1", 0) == {"state": "running", "hostname": "n1"}
     shutil.rmtree(base / "run-1")
     assert unit.wait(Systemd(code=3), "run-1", 2.5) is None
 

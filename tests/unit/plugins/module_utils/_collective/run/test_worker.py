@@ -19,6 +19,7 @@ import pytest
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import dialing
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import protocol as mesh
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import how_far
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import unit, worker
 
 NONCE = "0123456789abcdef" * 2
@@ -111,6 +112,7 @@ def test_a_rank_gets_its_job_and_is_reported(start: Start) -> None:
     assert [event["event"] for event in rank["events"]] == ["ready", "done"] and rank["exit_code"] == 0
     job = json.loads((run_dir / "out" / "job.seen").read_text())
     assert job["rank"] == 3 and job["world_size"] == 8 and job["listen_fd"] > 2
+    assert job["note"] == str(run_dir / how_far.NOTE)
     assert set(found["interface_bytes"]) == {"rx_bytes", "tx_bytes"}
 
 
@@ -161,6 +163,24 @@ def test_what_can_not_start_says_why(start: Start, changes: dict[str, Any], word
     run_dir, process = start(GOOD, **changes)
     assert words in state(run_dir, "failed")["error"]
     assert process.wait(timeout=5) == 0
+
+
+def test_every_rail_is_listened_on_and_one_that_is_missing_stops_nothing(start: Start) -> None:
+    rails = [
+        {"name": "rail 2", "address": "127.0.0.2"},
+        {"name": "rail 3", "address": "::1"},
+        {"name": "rail 4", "address": "192.0.2.1"},
+    ]
+    run_dir, _process = start(GOOD, rails=rails)
+    found = state(run_dir, "waiting")
+    second, third, missing = found["rails"]
+    assert [one["range"] for one in second["ports"]] == [one["range"] for one in found["ports"]]
+    assert second["error"] == third["error"] == ""
+    for rail in (second, third):
+        settings = dialing.Settings(NONCE, "", 5)
+        targets = [dialing.Target("me", rail["address"], one["port"], one["range"], (64,)) for one in rail["ports"]]
+        assert len(targets) == 9 and {one.result for one in dialing.dial(targets, settings)} == {mesh.OK}
+    assert missing == {**rails[2], "ports": [], "error": "Cannot assign requested address"}
 
 
 def test_a_taken_rendezvous_port_is_replaced_by_a_later_one(start: Start) -> None:
