@@ -4,7 +4,7 @@
 """Run the checks of this project: all of them, or the parts that are named.
 
 A part that fails does not hide the later ones. The last line says how many single checks passed and failed.
-The virtual machine is emulated and leaves a core idle: its part runs beside those that need no lab.
+The virtual machine is emulated and leaves a core idle: its part runs beside all others, and is waited for in the end.
 The scenarios of the lab wait for their nodes most of the time: one of them runs beside the others, on nodes of its own.
 """
 
@@ -49,6 +49,8 @@ class Part(NamedTuple):
     name: str
     about: str
     run: Callable[[], Tally]
+    #: It brings up nodes or a virtual machine, with bridges and a raised limit on this machine.
+    has_nodes: bool = False
 
 
 class Outcome(NamedTuple):
@@ -130,20 +132,16 @@ def faults() -> Tally:
 
 
 def scenarios(names: Sequence[str], beside: str = "") -> Tally:
-    """These scenarios, one of them beside the others, and the proof that this machine is as it was before."""
-    take_labs_down()
-    before = machine.settings()
+    """These scenarios, one of them beside the others."""
     outcomes = run_with([scenario_part(name) for name in names], scenario_part(beside) if beside else None)
     for outcome in outcomes:
         checks.say(f"{outcome.name}: {outcome.tally} in {outcome.seconds:.0f} s")
-    tally = checks.total([outcome.tally for outcome in outcomes])
-    # A scenario that broke off leaves its nodes, with their bridges, for whoever looks into it.
-    return tally if tally.failed else tally + left_alone(before, machine.settings())
+    return checks.total([outcome.tally for outcome in outcomes])
 
 
 def scenario_part(name: str) -> Part:
     """One scenario, to be run and judged like any part."""
-    return Part(f"{SCENARIO}{name}", f"molecule/{name}", lambda: scenario(name))
+    return Part(f"{SCENARIO}{name}", f"molecule/{name}", lambda: scenario(name), has_nodes=True)
 
 
 def run_with(parts: Sequence[Part], beside: Part | None) -> list[Outcome]:
@@ -161,6 +159,24 @@ def take_labs_down() -> None:
     """A lab that is up has bridges and a raised limit on this machine, which the first scenario would take away."""
     for program in ("lab.py", "vm.py"):
         subprocess.run([sys.executable, f"tools/lab/{program}", "down"], cwd=project.ROOT, check=True)
+
+
+def watched(parts: Sequence[Part], run: Callable[[], list[Outcome]]) -> list[Outcome]:
+    """Run parts and, where they have nodes, the proof that this machine is as it was before, as a part of its own.
+
+    Once for all of them: while one has nodes, the machine is not as it was before another.
+    """
+    with_nodes = {part.name for part in parts if part.has_nodes}
+    if not with_nodes:
+        return run()
+    take_labs_down()
+    before = machine.settings()
+    outcomes = run()
+    # A scenario that broke off leaves its nodes, with their bridges, for whoever looks into it.
+    if any(outcome.tally.failed for outcome in outcomes if outcome.name in with_nodes):
+        return outcomes
+    about = "nothing has changed on this machine itself"
+    return [*outcomes, run_part(Part("machine", about, lambda: left_alone(before, machine.settings())))]
 
 
 def left_alone(before: Mapping[str, str], after: Mapping[str, str]) -> Tally:
@@ -204,13 +220,13 @@ PARTS = (
     Part("docs-check", "plugin documentation, changelog, variable tables", docs),
     Part("sanity", "ansible-test sanity", sanity.run),
     Part("oldest", "unit tests and syntax with the oldest supported ansible-core", oldest),
-    Part("molecule", "the scenarios, on nodes of a lab", molecule),
-    Part("molecule-vm", "the scenario on a virtual machine", molecule_vm),
+    Part("molecule", "the scenarios, on nodes of a lab", molecule, has_nodes=True),
+    Part("molecule-vm", "the scenario on a virtual machine", molecule_vm, has_nodes=True),
 )
 #: Not among those that run when none is named: it takes too long.
-ON_DEMAND = (Part(FAULTS, "the check against faults that are made for real", faults),)
-#: This one runs beside the others up to the one that has to wait for its end, because both take the labs down.
-BESIDE, UP_TO = "molecule-vm", "molecule"
+ON_DEMAND = (Part(FAULTS, "the check against faults that are made for real", faults, has_nodes=True),)
+#: This one runs beside the others: it shares neither interfaces nor files with the nodes of a lab.
+BESIDE = "molecule-vm"
 #: How a single scenario is called among the parts.
 SCENARIO = "scenario "
 
@@ -259,12 +275,8 @@ def run_all(folder: Path) -> list[Outcome]:
     """Every part, one of them beside the others."""
     parts = {part.name: part for part in PARTS}
     beside = Beside(parts.pop(BESIDE), folder)
-    outcomes = []
-    for name, part in parts.items():
-        if name == UP_TO:
-            outcomes.append(beside.ended())
-        outcomes.append(run_part(part))
-    return outcomes
+    outcomes = [run_part(part) for part in parts.values()]
+    return [*outcomes, beside.ended()]
 
 
 def summary(outcomes: Sequence[Outcome], seconds: float) -> str:
@@ -291,14 +303,21 @@ def main() -> int:
     """Run what was asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(part.name for part in PARTS))
-    parser.add_argument("--outcome", type=Path, help="write the result of the one named part here too, as JSON")
+    parser.add_argument(
+        "--outcome",
+        type=Path,
+        help="where to write the result, as JSON, of the one part: it runs beside others, which watch the machine",
+    )
     arguments = parser.parse_args()
     started = time.monotonic()
-    if arguments.parts:
+    if arguments.outcome:
         outcomes = [run_part(part) for part in named(arguments.parts)]
+    elif arguments.parts:
+        parts = named(arguments.parts)
+        outcomes = watched(parts, lambda: [run_part(part) for part in parts])
     else:
         with tempfile.TemporaryDirectory() as folder:
-            outcomes = run_all(Path(folder))
+            outcomes = watched(PARTS, lambda: run_all(Path(folder)))
     print(f"\n{summary(outcomes, time.monotonic() - started)}", flush=True)
     if arguments.outcome:
         result = {"tally": asdict(outcomes[0].tally), "seconds": outcomes[0].seconds}

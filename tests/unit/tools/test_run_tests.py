@@ -85,8 +85,8 @@ def test_the_part_beside_is_awaited_and_counted(
     assert run_tests.BESIDE not in ran and child.started == [run_tests.BESIDE]
     names = [outcome.name for outcome in outcomes]
     assert sorted(names) == sorted(part.name for part in run_tests.PARTS)
-    assert names.index(run_tests.BESIDE) == names.index(run_tests.UP_TO) - 1
-    assert outcomes[names.index(run_tests.BESIDE)].tally == checks.Tally(passed=3, failed=1)
+    # It is waited for in the end: nothing else waits for it.
+    assert names[-1] == run_tests.BESIDE and outcomes[-1].tally == checks.Tally(passed=3, failed=1)
 
 
 @pytest.mark.parametrize("result", [None, "", '{"tally": '])
@@ -135,19 +135,51 @@ def machine_at_rest(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_a_scenario_on_nodes_of_its_own_runs_beside_the_others(
-    machine_at_rest: list[str], capsys: pytest.CaptureFixture[str], child: type[Child], monkeypatch: pytest.MonkeyPatch
+    machine_at_rest: list[str], capsys: pytest.CaptureFixture[str], child: type[Child]
 ) -> None:
     assert run_tests.scenarios(["canary", "cluster"], beside="jobs") == checks.Tally(passed=5, failed=1)
-    # A scenario that failed may have left its nodes: the machine is compared after good ones only.
-    assert machine_at_rest == ["labs down", "settings", "canary", "cluster"]
+    assert machine_at_rest == ["canary", "cluster"]
     assert child.started == child.awaited == ["scenario jobs"]
     shown = capsys.readouterr().out
     assert shown.index("=== scenario cluster") < shown.index("output of scenario jobs")
     assert "--- scenario jobs: 3 passed, 1 failed in 4 s" in shown and "--- scenario cluster: 1 passed, 0 fail" in shown
-    monkeypatch.setattr(Child, "result", '{"tally": {"passed": 3, "failed": 0, "skipped": 0}, "seconds": 4.0}')
-    machine_at_rest.clear()
-    assert run_tests.scenarios(["cluster"], beside="jobs") == checks.Tally(passed=5)
-    assert machine_at_rest == ["labs down", "settings", "cluster", "settings"]
+
+
+@pytest.mark.parametrize(
+    ("failed", "has_nodes", "steps"),
+    [
+        (0, True, ["labs down", "settings", "part", "settings"]),
+        # It may have left its nodes for whoever looks into it: the machine is compared after good ones only.
+        (1, True, ["labs down", "settings", "part"]),
+        (0, False, ["part"]),
+    ],
+)
+def test_the_machine_is_compared_once_around_the_parts_with_nodes(
+    machine_at_rest: list[str], failed: int, has_nodes: bool, steps: list[str]
+) -> None:
+    part = Part("one", "", lambda: machine_at_rest.append("part") or checks.Tally(1, failed), has_nodes)
+    # A part without nodes that fails leaves nothing behind.
+    lint = Outcome("lint", checks.FAILED, 1.0)
+    outcomes = run_tests.watched([part], lambda: [run_tests.run_part(part), lint])
+    assert machine_at_rest == steps
+    assert [one.name for one in outcomes] == ["one", "lint", *(["machine"] if len(steps) == 4 else [])]
+
+
+@pytest.mark.parametrize("name", ["molecule", "molecule-vm", "faults", "scenario jobs"])
+def test_the_parts_that_bring_up_nodes_say_so(name: str) -> None:
+    assert run_tests.named([name])[0].has_nodes
+
+
+@pytest.mark.parametrize(
+    ("more", "steps"), [([], ["labs down", "settings", "vm", "settings"]), (["--outcome"], ["vm"])]
+)
+def test_a_part_beside_leaves_the_machine_to_the_run_that_started_it(
+    machine_at_rest: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, more: list[str], steps: list[str]
+) -> None:
+    outcome = tmp_path / "outcome.json"
+    monkeypatch.setattr(run_tests.sys, "argv", ["run_tests", "molecule-vm", *more, *([str(outcome)] if more else [])])
+    assert run_tests.main() == 0
+    assert machine_at_rest == steps and outcome.exists() == bool(more)
 
 
 def test_a_scenario_beside_is_waited_for_when_the_others_break_off(
