@@ -124,6 +124,6 @@ def test_a_power_cycle_before_the_confirmation_brings_the_old_state_back(machine
         kill(process)
     wait_for(lambda: state(machine, NODE) == "applied", 20, "the change")
     assert "198.18.31.99/24" in machine.shell(NODE, "ip -o address show dev eth1")
-    machine.lab("reset")
+    machine.lab("reset", deadline=400)
     wait_for(lambda: snapshot(machine, NODE) == before, 60, "the old state after the power cycle")
     assert ssh_answers(machine, NODE)
