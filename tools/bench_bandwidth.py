@@ -33,6 +33,8 @@ LAB = project.ROOT / "tools" / "lab" / "lab.py"
 TORCH = "/opt/gpu-cluster/torch/bin/python"
 FOLDER = "/run/gpu-cluster-bench"
 SIZES = (4, 4096, 65536, 1 << 20, 4 << 20, 16 << 20)
+#: The last one of the port plan's rendezvous: open between the nodes, and the check takes the first that is free.
+PORT = 29599
 TOLERANCE = 0.05
 #: Of the wall time for the same number of collectives.
 OVERHEAD = 1.3
@@ -56,7 +58,7 @@ def here(ranks: int, program: list[str]) -> str:
     """Run all ranks on this machine, over the loopback interface."""
     with tempfile.TemporaryDirectory() as folder:
         unit.write_payload(folder)
-        argv = [sys.executable, *torchrun(1, 0, ranks, "127.0.0.1", 29871), str(PROGRAM), *program]
+        argv = [sys.executable, *torchrun(1, 0, ranks, "127.0.0.1", PORT), str(PROGRAM), *program]
         environment = {
             "PYTHONPATH": folder,
             "GLOO_SOCKET_IFNAME": "lo",
@@ -95,7 +97,7 @@ def on_lab(inventory: Path, program: list[str]) -> str:
     started = []
     try:
         for number, node in enumerate(hosts):
-            words = [TORCH, *torchrun(len(hosts), number, 1, address, 29871), "bare_all_reduce.py", *program]
+            words = [TORCH, *torchrun(len(hosts), number, 1, address, PORT), "bare_all_reduce.py", *program]
             command = (
                 f"rm -rf {FOLDER}; mkdir {FOLDER} && cd {FOLDER} && tar x && "
                 f"GLOO_SOCKET_IFNAME=fab0 OMP_NUM_THREADS=1 PYTHONPATH={FOLDER} {' '.join(words)}"

@@ -16,7 +16,7 @@ import project
 FOLDER = project.ROOT / "docs" / "findings"
 ID = r"GC-[A-Z]+-\d{3}"
 SECTIONS = ("Symptom", "Cause", "What the check looks at", "Fix", "How it is tested")
-STAGES = ("static", "mesh", "collective", "facts", "all")
+STAGES = ("static", "mesh", "collective", "openmpi", "facts", "all")
 BEGIN = "<!-- begin findings -->"
 END = "<!-- end findings -->"
 HEADING = "| id | severity | subject | stage | what is wrong |\n| --- | --- | --- | --- | --- |"

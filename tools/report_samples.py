@@ -13,6 +13,7 @@ import random
 import re
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,12 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
     Subject,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import bandwidth
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import files, prometheus, schema
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import (
+    files,
+    prometheus,
+    rails,
+    schema,
+)
 
 SCHEMA_FILE = "docs/report.schema.json"
 EXAMPLE_FILE = "docs/examples/report.json"
@@ -48,8 +54,9 @@ STEPS = (
     ("launch", 2.1, 1.6),
     ("mesh", 3.7, 3.1),
     ("collective", 6.8, 5.2),
-    ("facts", 12.0, 1.9),
-    ("judge", 13.9, 0.3),
+    ("openmpi", 12.0, 2.9),
+    ("facts", 14.9, 1.9),
+    ("judge", 16.8, 0.3),
 )
 
 
@@ -77,7 +84,7 @@ def healthy(count: int = 8, seed: int = 1) -> Report:
         ),
         "run_id": "20261121t200102z-k3x9ab",
         "started": "2026-11-21T20:01:02Z",
-        "seconds": 14.2,
+        "seconds": 17.1,
         "backend": "gloo",
         "strict": False,
         "members": names,
@@ -86,7 +93,10 @@ def healthy(count: int = 8, seed: int = 1) -> Report:
         "world_size": count,
         "hostnames": {name: name for name in names},
         "versions": dict.fromkeys(names, "2.13.0+cu130"),
-        "stages": [{"name": name, "result": "passed", "why": ""} for name in ("static", "mesh", "collective")],
+        "stages": [
+            *({"name": name, "result": "passed", "why": ""} for name in ("static", "mesh", "collective")),
+            {"name": "openmpi", "result": "passed", "why": _openmpi_words(count)},
+        ],
         "findings": [],
         "culprits": {},
         "unexplained": [],
@@ -103,6 +113,22 @@ def healthy(count: int = 8, seed: int = 1) -> Report:
         "labels": {name: {"rack": f"r{1 + number // 4}"} for number, name in enumerate(names)},
         "limits": {},
         "times": [_time(*one) for one in STEPS],
+        "openmpi": _openmpi(names),
+    }
+
+
+def _openmpi_words(count: int) -> str:
+    return f"Open MPI 4.1.1, ob1 over tcp, {count} ranks, 4 MiB in 9.2 ms"
+
+
+def _openmpi(names: list[str]) -> dict[str, Any]:
+    ran = {"version": "4.1.1", "pml": "ob1", "btl": "tcp", "last": "done", "wrong": 0}
+    times = ((4, 20, 0.00011), (65536, 10, 0.00062), (4194304, 3, 0.0092))
+    return {
+        "host": names[0],
+        "seconds": 1.3,
+        "sizes": [dict(zip(("size_bytes", "iterations", "seconds"), one, strict=True)) for one in times],
+        "ranks": [{"rank": rank, "host": host, "hostname": host, **ran} for rank, host in enumerate(names)],
     }
 
 
@@ -179,6 +205,8 @@ def blocked(report: Report, host: str, result: str = "unreachable") -> Report:
     for size in report["sizes"]:
         size["seconds_by_rank"].pop(str(report["world_size"]))
     report["stages"][1].update(result="failed", why=f"{host} is not reached")
+    report["stages"][3]["why"] = _openmpi_words(report["world_size"])
+    report["openmpi"] = _openmpi(report["participants"])
     return report
 
 
@@ -275,15 +303,47 @@ def lost() -> Report:
         report[key] = {}
     for key in ("sizes", "ranks", "participants", "notes"):
         report[key] = []
-    report.update(fit=None, world_size=0)
+    report.update(fit=None, world_size=0, openmpi={})
     why = "fewer than two nodes are left"
     report["stages"] = [
         {"name": "static", "result": "failed", "why": "gpu02 gave no answer"},
         {"name": "mesh", "result": "skipped", "why": why},
         {"name": "collective", "result": "skipped", "why": why},
+        {"name": "openmpi", "result": "skipped", "why": why},
     ]
     cause = "gpu02 gave no answer to the step 'launch'"
     return judged(report, [Finding("GC-HOST-001", ERROR, ("gpu02",), cause, "see whether gpu02 is up")], cause)
+
+
+def railed() -> Report:
+    """Eight nodes with three rails: one of them has a node that is blocked there, the one of IPv6 lacks a node."""
+    report = healthy()
+    second, third = (healthy(seed=seed) for seed in (2, 3))
+    finding = inbound("gpu03", 7)
+    name = "rail 2 (198.51.100.0/24)"
+    where = replace(finding.about, rails=(name,))
+    finding = replace(finding, cause=f"{name}: {finding.cause}", subject=where)
+    blocked(second, "gpu03")
+    report["stages"][1].update(result="failed", why="gpu03 is not reached on the second rail")
+    for key in rails.OWN:
+        del third[key]["gpu08"]
+        for row in third[key].values():
+            row.pop("gpu08", None)
+    report["rails"] = [
+        {
+            "name": name,
+            "family": "IPv4",
+            "addresses": {one: f"198.51.100.{number}" for number, one in enumerate(hosts(8), 11)},
+            **{key: second[key] for key in rails.OWN},
+        },
+        {
+            "name": "rail 3 (2001:db8::/64)",
+            "family": "IPv6",
+            "addresses": {one: f"2001:db8::{number}" for number, one in enumerate(hosts(7), 11)},
+            **{key: third[key] for key in rails.OWN},
+        },
+    ]
+    return judged(report, [finding], f"{finding.cause}. Fix: {finding.fix}")
 
 
 def large(count: int = 64) -> Report:
@@ -301,6 +361,7 @@ def all_samples() -> dict[str, Report]:
         "limited": limited(),
         "lost": lost(),
         "large": large(),
+        "railed": railed(),
     }
 
 

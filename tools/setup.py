@@ -196,8 +196,9 @@ def install_torch() -> None:
         return
     say("installing PyTorch into .venv")
     wheels = ("--no-index", "--find-links", str(project.cache_dir() / "wheels"))
+    # Compiled, as pip does it on a node too: an import takes half the time, and tests start many ranks.
     run(
-        [*pip(VENV_PYTHON, "install"), "--no-deps", "--no-compile", *wheels, "--requirement", str(TORCH)],
+        [*pip(VENV_PYTHON, "install"), "--no-deps", *wheels, "--requirement", str(TORCH)],
         "PyTorch cannot be installed into .venv; pip's message stands above.",
     )
     write_whole(stamp, wanted)

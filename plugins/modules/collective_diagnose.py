@@ -33,7 +33,8 @@ options:
     description:
       - Step of the run to when it began, in UTC by the clock of the controller, such as V(2026-01-31T12:00:00.25Z).
         The report tells from it, with O(started), how long each step took.
-      - Usual names are V(look), V(launch), V(mesh), V(collective) and V(facts). A step ends where the next one begins.
+      - Usual names are V(look), V(launch), V(mesh), V(collective), V(openmpi) and V(facts). A step
+        ends where the next one begins.
     type: dict
     default: {}
   strict:
@@ -136,6 +137,15 @@ options:
   pairs:
     description: Last result of the filters P(baremetal.gpu_cluster.collective_pairs#filter) and
       P(baremetal.gpu_cluster.collective_pair_results#filter), which say who is at fault when the ranks do not.
+    type: dict
+    default: {}
+  openmpi_job:
+    description: Result of the filter P(baremetal.gpu_cluster.collective_mpi_job#filter). Without it the report says
+      that nobody asked for Open MPI.
+    type: dict
+    default: {}
+  openmpi:
+    description: Host to the result of M(baremetal.gpu_cluster.collective_mpi), of the one host that ran it.
     type: dict
     default: {}
   facts:

@@ -22,6 +22,7 @@ ONLY_29500 = json.dumps({"cluster_firewall_ports": ["29500/tcp"]})
 FIREWALL_AND_CHECK = ["--tags", "cluster_firewall,check"]
 # Shorter than the defaults, so that the test of a killed controller need not wait for longer.
 SHORT_DEADLINE = ["-e", "cluster_check_deadline_seconds=10", "-e", "cluster_check_probe_timeout_seconds=1"]
+LONG = ["-e", '{"cluster_check_iterations": 10000, "cluster_check_size_seconds": 3600}']
 # README of cluster_check: deadline + 104 s with one round of forks and 3 s for a probe, of which 9 times 2 s are saved
 # here. Then systemd 10 s later, and its 5 s to kill.
 WORKER_IS_GONE_AFTER = 10 + 104 - 18 + 10 + 5
@@ -45,9 +46,11 @@ def test_the_ranks_ran_on_three_nodes_over_the_fabric(cluster: Cluster) -> None:
     ended = cluster.check()
     assert ended.code == 0, ended.text
     after = received(cluster)
-    # 25 iterations of 16 MiB; each node must receive at least (n - 1) / n of it.
-    assert all(after[name] - before[name] > 25 * 16777216 * 0.6 for name in cluster.hosts)
     report = ended.report
+    # The timed iterations of 16 MiB, at least 6; each node must receive at least (n - 1) / n of it.
+    (largest,) = [size for size in report["sizes"] if size["size_bytes"] == 16777216]
+    assert largest["iterations"] >= 6
+    assert all(after[name] - before[name] > largest["iterations"] * 16777216 * 0.6 for name in cluster.hosts)
     assert report["verdict"] == "PASSED" and report["world_size"] == len(cluster.hosts)
     assert f"PASSED: world {len(cluster.hosts)}, " in ended.text and "busbw" in report["headline"]
     assert len({rank["hostname"] for rank in report["ranks"]}) == len(cluster.hosts)
@@ -98,7 +101,7 @@ def test_a_limited_run_is_not_a_cluster_check(cluster: Cluster) -> None:
 def test_check_mode_measures_nothing_and_says_so(cluster: Cluster) -> None:
     ended = cluster.check("--check")
     assert ended.code == 0 and "NOT VALIDATED: check mode only looks" in ended.text, ended.text
-    assert [stage["result"] for stage in ended.report["stages"]] == ["passed", "skipped", "skipped"]
+    assert [stage["result"] for stage in ended.report["stages"]] == ["passed", "skipped", "skipped", "skipped"]
     assert ended.report["findings"] == [] and ended.report["ranks"] == [] and cluster.left_over() == []
 
 
@@ -160,7 +163,7 @@ def pause_a_node(cluster: Cluster, tmp_path: Path) -> None:
     plain = tmp_path / "ansible.cfg"
     plain.write_text(f"[defaults]\ncollections_path = {PROJECT}/.ansible/collections\n")
     process = subprocess.Popen(
-        cluster.command("baremetal.gpu_cluster.check", *SHORT_DEADLINE, "-e", '{"cluster_check_iterations": 4000}'),
+        cluster.command("baremetal.gpu_cluster.check", *SHORT_DEADLINE, *LONG),
         cwd=PROJECT,
         env=dict(os.environ, ANSIBLE_CONFIG=str(plain)),
         stdout=subprocess.PIPE,
@@ -192,7 +195,7 @@ def pause_a_node(cluster: Cluster, tmp_path: Path) -> None:
 def start_and_kill(cluster: Cluster, moment: str) -> None:
     """A check whose controller is gone when the workers have come to this state."""
     process = subprocess.Popen(
-        cluster.command("baremetal.gpu_cluster.check", *SHORT_DEADLINE, "-e", '{"cluster_check_iterations": 10000}'),
+        cluster.command("baremetal.gpu_cluster.check", *SHORT_DEADLINE, *LONG),
         cwd=PROJECT,
         env=environment(),
         stdout=subprocess.DEVNULL,

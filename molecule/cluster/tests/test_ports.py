@@ -83,7 +83,9 @@ def seen_while_running(
 def test_every_listener_of_gloo_is_inside_the_plan(cluster: Cluster, plan: dict[str, Any]) -> None:
     before = {name: listeners(cluster, name) for name in cluster.hosts}
     process = subprocess.Popen(
-        cluster.command("baremetal.gpu_cluster.check", "-e", '{"cluster_check_iterations": 200}'),
+        cluster.command(
+            "baremetal.gpu_cluster.check", "-e", '{"cluster_check_iterations": 200, "cluster_check_size_seconds": 60}'
+        ),
         cwd=PROJECT,
         env=environment(),
         stdout=subprocess.PIPE,

@@ -17,6 +17,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective 
     host_findings,
     matrix,
     plan,
+    rails,
     speed_findings,
     speed_limits,
     verdict,
@@ -24,8 +25,11 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import ERROR, Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import findings as mesh_findings
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import links as mesh_links
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import rail_findings
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mpi import findings as mpi_findings
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import findings as rank_findings
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import pair_findings
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import results as rank_results
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run_data import Results, Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import judge, judge_nccl
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.verdict import Report, Stage, judged
@@ -35,14 +39,18 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._packet_filt
 def diagnose(run: Run) -> Report:
     """Judge a run."""
     lost = host_findings.lost(run)
-    hosts = [*lost.findings, *host_findings.not_started(run), *host_findings.same_node(run.launch)]
+    without_job = host_findings.not_handed(run)
+    hosts = [*lost.findings, *host_findings.not_started(run), *without_job.values()]
+    hosts += host_findings.same_node(run.launch)
     hosts += [*coordination.findings(run.launch, run.collect), *host_findings.lost_in_pairs(run)]
+    early = {*lost.gone, *coordination.died_early(run)}
     answered = [
         host
         for host in plan.launched(run.launch, run.selected)
-        if "links" in run.probe.get(host, {}) and host not in lost.gone
+        if "links" in run.probe.get(host, {}) and host not in early
     ]
-    meshed = _mesh(run, answered)
+    surveyed = rail_findings.survey(run.known_members, run.launch, run.probe, answered)
+    meshed, railed = _on_rails(run, _mesh(run, answered), surveyed)
     versions = _versions(run.collect)
     nodes = matrix.nodes(run.facts, run.pins, versions)
     static = _static(run, meshed, {node.name for node in nodes if node.has_gpu})
@@ -50,7 +58,7 @@ def diagnose(run: Run) -> Report:
     ranks = rank_findings.findings(
         run.plan,
         run.collect,
-        lost.gone,
+        {**lost.gone, **without_job},
         known,
         addresses={host: run.launch[host]["address"] for host in answered},
         versions={node.name: {"nccl": node.text("nccl", "torch"), "open_mpi": node.text("openmpi")} for node in nodes},
@@ -61,14 +69,17 @@ def diagnose(run: Run) -> Report:
     links = mesh_links.read(answered, run.probe)
     slow_links = speed_findings.of_links(limits, answered, links, run.labels)
     slow_sizes = speed_findings.of_sizes(limits, ranks.sizes)
-    found = [*known, *ranked, *slow_links, *slow_sizes]
+    found = [*known, *railed, *ranked, *slow_links, *slow_sizes]
+    mpi = mpi_findings.judge(run, found)
+    found += mpi.findings
+    unexplained = [*ranks.unexplained, *mpi.unexplained]
     if not run.check_mode and not run.plan["hosts"] and not any(one.severity == ERROR for one in found):
         found.append(host_findings.nobody())
     sizes = [asdict(size) for size in ranks.sizes]
-    answer = verdict.verdict(run, found, ranks.unexplained, sizes)
+    answer = verdict.verdict(run, found, unexplained, sizes)
     return Report(
         verdict=answer,
-        headline=verdict.headline(answer, run, found, ranks.unexplained, sizes),
+        headline=verdict.headline(answer, run, found, unexplained, sizes),
         run_id=run.run_id,
         started=run.started,
         seconds=run.seconds,
@@ -80,9 +91,12 @@ def diagnose(run: Run) -> Report:
         world_size=run.plan["world_size"],
         hostnames=_hostnames(run),
         versions=versions,
-        stages=_stages(run, static, [*meshed, *slow_links], answered, [*ranked, *slow_sizes]),
+        stages=[
+            *_stages(run, static, [*meshed, *railed, *slow_links], answered, [*ranked, *slow_sizes]),
+            mpi.stage,
+        ],
         findings=sorted(found, key=lambda one: one.severity != ERROR),
-        unexplained=list(ranks.unexplained),
+        unexplained=unexplained,
         sizes=sizes,
         fit=ranks.fit,
         mesh=mesh_links.table(links, "worst"),
@@ -90,7 +104,11 @@ def diagnose(run: Run) -> Report:
         bytes_per_second=mesh_links.table(links, "bytes_per_second"),
         retransmits=mesh_links.table(links, "retransmits"),
         ranks=ranks.ranks,
-        notes=[*_notes(run, nodes), *speed_findings.notes(limits, links, ranks.sizes)],
+        notes=[
+            *_notes(run, nodes),
+            *rail_findings.notes(run.known_members, surveyed, run.launch),
+            *speed_findings.notes(limits, links, ranks.sizes),
+        ],
         stack=matrix.stack(nodes),
         gpu_verified=[
             node.name for node in nodes if answer == verdict.PASSED and run.backend == "nccl" and node.has_gpu
@@ -98,6 +116,8 @@ def diagnose(run: Run) -> Report:
         labels={host: dict(values) for host, values in run.labels.items()},
         limits=limits.as_dict(),
         rounds=list(run.pairs.get("rounds", [])),
+        rails=[rail.as_dict() for rail in surveyed],
+        openmpi=mpi.told,
     )
 
 
@@ -111,6 +131,24 @@ def _mesh(run: Run, answered: Sequence[str]) -> list[Finding]:
         addresses={host: run.launch[host]["address"] for host in answered},
         plan=run.port_plan or None,
     )
+
+
+def _on_rails(
+    run: Run, first: Sequence[Finding], surveyed: Sequence[rail_findings.Surveyed]
+) -> tuple[Sequence[Finding], list[Finding]]:
+    """The findings of the first rail, and those of the others only; what several have in common is among the first."""
+    if not surveyed:
+        return first, []
+    further = [
+        rail_findings.findings(
+            rail,
+            labels=run.labels,
+            ranges={host: run.launch[host].get("ranges", []) for host in rail.hosts},
+            plan=run.port_plan or None,
+        )
+        for rail in surveyed
+    ]
+    return rail_findings.once(first, further, surveyed, rails.rails(run.known_members)[0].name)
 
 
 def _static(run: Run, meshed: Sequence[Finding], gpus: Collection[str]) -> list[Finding]:
@@ -162,6 +200,7 @@ def _notes(run: Run, nodes: Sequence[Any]) -> list[str]:
         *packet_filter.notes(run.looked),
         *judge_nccl.notes(run.looked),
         *coordination.notes(run.launch),
+        *rank_results.notes(run.collect),
         *pair_findings.notes(run.pairs, run.labels),
     ]
 

@@ -26,6 +26,7 @@ class Subject:
     kind: ``node``, ``direction`` (one node, all its connections in ``direction``), ``link`` (from the first to the
     second of ``nodes``), ``group`` (nodes that share ``label``, or that are alike) or ``cluster`` (all of it).
     direction: ``inbound``, ``outbound`` or empty.  ports: intervals, both ends included.  label: ``rack=r3``, or empty.
+    rails: names of the rails that it is about; empty where it is about the first one only, or about none.
     """
 
     kind: str
@@ -33,6 +34,7 @@ class Subject:
     direction: str = ""
     ports: tuple[tuple[int, int], ...] = ()
     label: str = ""
+    rails: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,13 @@ class Run:
     members: the whole cluster, in rank order.  selected: the members this run was meant for (all but those excluded by
     ``--limit``).  static, launch, probe, go, collect: host to the result of that module; a host without a result was
     lost on the way.  plan: what ``plan.make_plan`` returned.  facts: host to what gpu_node_facts read, empty for a host
-    without.  pins: host to the variables of its inventory that are compared with the facts.  known_members and
-    port_plan: as the role common publishes them; without them the static stage is skipped.  labels: host to its labels.
-    user: who ran the ranks, empty for root.  started: ISO 8601, UTC.  seconds: until now.  strict: a text that nothing
-    explains fails the run.  check_mode: only the static stage ran.  limits: as ``speed_limits.read`` takes them.
-    pairs: the state of ``ranks.localise`` after its last round.
+    without.  unreachable: host to what Ansible said, where it could not be reached for its facts any more.  pins: host
+    to the variables of its inventory that are compared with the facts.  known_members and port_plan: as the role common
+    publishes them; without them the static stage is skipped.  labels: host to its labels. user: who ran the ranks,
+    empty for root.  started: ISO 8601, UTC.  seconds: until now.  strict: a text that nothing explains fails the run.
+    check_mode: only the static stage ran.  limits: as ``speed_limits.read`` takes them. pairs: the state of
+    ``ranks.localise`` after its last round.  openmpi_job: what ``mpi.plan.make_job`` returned, empty where nobody
+    asked.  openmpi: host to the result of collective_mpi, of the one host that ran it.
     """
 
     run_id: str
@@ -36,12 +38,15 @@ class Run:
     collect: Results = field(default_factory=dict)
     plan: Mapping[str, Any] = field(default_factory=lambda: {"hosts": [], "ranks": {}, "world_size": 0})
     facts: Results = field(default_factory=dict)
+    unreachable: Mapping[str, str] = field(default_factory=dict)
     pins: Results = field(default_factory=dict)
     static: Results = field(default_factory=dict)
     known_members: Sequence[Mapping[str, Any]] = ()
     port_plan: Mapping[str, Any] = field(default_factory=dict)
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     pairs: Mapping[str, Any] = field(default_factory=dict)
+    openmpi_job: Mapping[str, Any] = field(default_factory=dict)
+    openmpi: Results = field(default_factory=dict)
     user: str = ""
     started: str = ""
     seconds: float = 0.0

@@ -10,7 +10,12 @@ from statistics import median
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import protocol as mesh
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import grid, words, yaml_text
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import (
+    grid,
+    rails,
+    words,
+    yaml_text,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports.words import Report
 
 # Of a list that a cluster can make long, such as evidence link by link.  All of it is in report.json.
@@ -36,6 +41,8 @@ def _lines(report: Report) -> Iterator[str]:
     yield from _rounds(report)
     yield from _mesh(report)
     yield from _links(report)
+    for name, view in rails.views(report):
+        yield from _rail(_flat(name), view)
 
 
 def _run(report: Report) -> Iterator[str]:
@@ -193,6 +200,25 @@ def _mesh(report: Report) -> Iterator[str]:
         yield f"mesh: all {len(hosts) * (len(hosts) - 1)} directed links open on all sampled ports"
         return
     yield f"mesh, rows connect to columns: {words.legend(found)}"
+    yield from _drawn(report, hosts)
+
+
+def _rail(name: str, report: Report) -> Iterator[str]:
+    """A further rail in one line; with its grid where a link is not fine."""
+    hosts = grid.nodes(report)
+    results = [result for row in grid.results(report).values() for result in row.values()]
+    latency, rate = words.numbers(report["latency_ms"]), words.numbers(report["bytes_per_second"])
+    numbers = [f"connect time median {median([one[0] for one in latency]):.3g} ms"] if latency else []
+    numbers += [f"one connection median {words.human_rate(median([one[0] for one in rate]))}"] if rate else []
+    counted = f"{results.count(mesh.OK)} of {len(results)} links fine" if results else "no link was measured"
+    yield f"{name}: {', '.join([counted, *numbers])}"
+    if set(results) - {mesh.OK}:
+        yield f"{name}, rows connect to columns: {words.legend(set(results))}"
+        yield from _drawn(report, hosts)
+
+
+def _drawn(report: Report, hosts: Sequence[str]) -> Iterator[str]:
+    """The grid, of many nodes only what is not fine."""
     if len(hosts) <= grid.WIDE:
         yield from _grid(grid.plain(report))
         return

@@ -15,6 +15,7 @@ from typing import Optional
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import DIRECTION, LINK
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import protocol as mesh
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import rails
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports.words import (
     NO_RESULT,
     SLOW,
@@ -66,7 +67,7 @@ def _slow(report: Report, hosts: Sequence[str]) -> Iterator[tuple[str, str]]:
     """The links that a finding calls slow or lossy: one link, or all of a node in one direction."""
     for finding in report["findings"]:
         about = finding["subject"]
-        if finding["id"] not in SLOW_LINK_IDS:
+        if finding["id"] not in SLOW_LINK_IDS or not rails.is_of_the_first(report, finding):
             continue
         if about["kind"] == LINK and len(about["nodes"]) == 2:
             yield about["nodes"][0], about["nodes"][1]

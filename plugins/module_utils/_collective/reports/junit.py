@@ -30,6 +30,7 @@ CLASSES = {
     "RUN": "collective",
     "DATA": "collective",
     "TEXT": "collective",
+    "MPI": "openmpi",
     "VER": "",
     "SSH": "",
     "GPU": "",

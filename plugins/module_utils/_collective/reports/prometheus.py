@@ -17,7 +17,7 @@ from statistics import median
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import ERROR, WARNING
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import grid, words
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import grid, rails, words
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports.words import Report
 
 PREFIX = "gpu_cluster_check_"
@@ -67,7 +67,6 @@ def text(report: Report) -> str:
 
 def _samples(report: Report) -> dict[str, list[Sample]]:
     severities = Counter(finding["severity"] for finding in report["findings"])
-    links = Counter(result or "none" for row in grid.results(report).values() for result in row.values())
     return {
         "passed": [({}, float(report["verdict"] == words.PASSED))],
         "verdict": [({"verdict": one}, float(report["verdict"] == one)) for one in VERDICTS],
@@ -86,8 +85,7 @@ def _samples(report: Report) -> dict[str, list[Sample]]:
             for stage in report["stages"]
             for one in RESULTS
         ],
-        "links": [({"result": result}, count) for result, count in sorted(links.items())],
-        **_links(report),
+        **_all_links(report),
         "all_reduce_seconds": [(_size(one), one["seconds"]) for one in report["sizes"]],
         "all_reduce_busbw_bytes_per_second": [(_size(one), one["busbw_gb_per_s"] * 1e9) for one in report["sizes"]],
         "fit_alpha_seconds": [({}, report["fit"]["alpha_seconds"])] if report["fit"] else [],
@@ -106,11 +104,22 @@ def _findings(report: Report) -> Iterator[Sample]:
         yield {"id": number, "severity": severity, "host": host}, 1
 
 
+def _all_links(report: Report) -> dict[str, list[Sample]]:
+    """Of the first rail, whose series have no label for it, and of the others with their names."""
+    found = _links(report)
+    for name, view in rails.views(report):
+        for metric, samples in _links(view).items():
+            found[metric] += [({"rail": name, **labels}, value) for labels, value in samples]
+    return found
+
+
 def _links(report: Report) -> dict[str, list[Sample]]:
+    results = Counter(result or "none" for row in grid.results(report).values() for result in row.values())
     connect = [value / 1e3 for value, _source, _target in words.numbers(report["latency_ms"])]
     rate = [value for value, _source, _target in words.numbers(report["bytes_per_second"])]
     again = [value for value, _source, _target in words.numbers(report["retransmits"])]
     return {
+        "links": [({"result": result}, count) for result, count in sorted(results.items())],
         "connect_median_seconds": _of(median, connect),
         "connect_slowest_seconds": _of(max, connect),
         "link_median_bytes_per_second": _of(median, rate),

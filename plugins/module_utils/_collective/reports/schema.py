@@ -64,7 +64,9 @@ SUBJECT = _record(
         "direction": _text("Of the kind direction.", "", "inbound", "outbound"),
         "ports": PORTS,
         "label": _text("What the nodes of a group share, such as rack=r3; may be empty."),
-    }
+        "rails": {**NAMES, "description": "The rails it is about; empty where it is the first one only, or none."},
+    },
+    optional=("rails",),
 )
 FINDING = _record(
     {
@@ -84,9 +86,9 @@ FINDING = _record(
 )
 STAGE = _record(
     {
-        "name": _text("The stage.", "static", "mesh", "collective"),
+        "name": _text("The stage.", "static", "mesh", "collective", "openmpi"),
         "result": _text("What was not looked at is skipped, never passed.", "passed", "failed", "skipped"),
-        "why": _text("The reason when it did not pass; may be empty."),
+        "why": _text("The reason when it did not pass, or what it ran; may be empty."),
     }
 )
 SIZE = _record(
@@ -146,7 +148,7 @@ UNEXPLAINED = _record(
 )
 TIME = _record(
     {
-        "name": _text("The step: look, launch, mesh, collective, facts, judge, ..."),
+        "name": _text("The step: look, launch, mesh, collective, openmpi, facts, judge, ..."),
         "begin_seconds": _number("After the start of the run, by the controller's clock."),
         "seconds": _number("How long it took."),
     }
@@ -192,9 +194,58 @@ ROUND = _record(
         ),
     }
 )
+OPENMPI = {
+    **_record(
+        {
+            "host": _text("The node that started mpirun."),
+            "seconds": _number("How long mpirun ran."),
+            "sizes": _list(
+                _record(
+                    {
+                        "size_bytes": _number("Buffer of one rank.", "integer", 1),
+                        "iterations": _number("All compared, and timed.", "integer"),
+                        "seconds": _number("Median over iterations of the slowest rank."),
+                    }
+                ),
+                "Empty where not every rank got to its end.",
+            ),
+            "ranks": _list(
+                _record(
+                    {
+                        "rank": _number("Number of the rank.", "integer"),
+                        "host": _text("Inventory name."),
+                        "hostname": _text("What the node calls itself; empty when the rank did not start."),
+                        "version": _text("Of the library that this rank loaded, as it says itself."),
+                        "pml": _text("The point-to-point layer that ran, such as ob1 or ucx; empty when not known."),
+                        "btl": _text("tcp where the sockets of the rank show it; empty when not known."),
+                        "last": _text("How far it came: nothing, start, up or done."),
+                        "wrong": _number("Iterations with a wrong sum.", "integer"),
+                    }
+                )
+            ),
+        },
+        optional=("host", "seconds", "sizes", "ranks"),
+    ),
+    "description": "The all_reduce over Open MPI; empty where mpirun was not run.",
+}
 #: Keys that came later within this version: a report that was written before has none of them.
-LATER = ("limits", "times", "rounds")
+LATER = ("limits", "times", "rounds", "rails", "openmpi")
 RESULT = _text("ok, timeout, unreachable, refused, stalled, foreign, or the name of an error of the kernel.")
+#: The numbers of all links of one rail.
+LINKS: dict[str, Schema] = {
+    "mesh": _by_host(_by_host(RESULT, "By target."), "By source: the worst result of each directed link."),
+    "latency_ms": _by_host(_by_host(_number("Median."), "By target."), "By source: milliseconds to connect."),
+    "bytes_per_second": _by_host(_by_host(_number("Rate."), "By target."), "By source: one connection."),
+    "retransmits": _by_host(_by_host(_number("Segments.", "integer"), "By target."), "By source: sent again."),
+}
+RAIL = _record(
+    {
+        "name": _text("Its number and its network, such as rail 2 (fd00:20::/64)."),
+        "family": _text("The address family.", "IPv4", "IPv6"),
+        "addresses": _by_host({"type": "string"}, "The address of each node that was launched and has one."),
+        **LINKS,
+    }
+)
 
 SCHEMA: Schema = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -222,10 +273,7 @@ SCHEMA: Schema = {
             "unexplained": _list(UNEXPLAINED, "Texts of the run that no finding explains."),
             "sizes": _list(SIZE, "Only sizes that every rank finished."),
             "fit": FIT,
-            "mesh": _by_host(_by_host(RESULT, "By target."), "By source: the worst result of each directed link."),
-            "latency_ms": _by_host(_by_host(_number("Median."), "By target."), "By source: milliseconds to connect."),
-            "bytes_per_second": _by_host(_by_host(_number("Rate."), "By target."), "By source: one connection."),
-            "retransmits": _by_host(_by_host(_number("Segments.", "integer"), "By target."), "By source: sent again."),
+            **LINKS,
             "ranks": _list(RANK),
             "notes": {**NAMES, "description": "What a person must know to read the verdict."},
             "stack": _by_host(_by_host({"type": "string"}, "By what is compared."), "The versions of each node."),
@@ -233,7 +281,9 @@ SCHEMA: Schema = {
             "labels": _by_host(_by_host({"type": "string"}, "By label."), "Labels of each node, such as its rack."),
             "limits": LIMITS,
             "times": _list(TIME, "The steps of the run in their order; empty where nobody noted them."),
+            "openmpi": OPENMPI,
             "rounds": _list(ROUND, "All-reduces of two nodes each; empty where the ranks left nothing open."),
+            "rails": _list(RAIL, "The rails after the first, which is that of mesh, latency_ms and so on."),
         },
         optional=LATER,
     ),

@@ -40,7 +40,7 @@ header {{ border: 1px solid var(--line); border-left: .5rem solid var(--tone); b
 .facts {{ display: flex; flex-wrap: wrap; gap: .2rem 1.6rem; margin: .7rem 0 0; }}
 .facts div {{ display: flex; gap: .45rem; }}
 dt {{ color: var(--soft); }} dd {{ margin: 0; }}
-.stages {{ display: flex; gap: .3rem; list-style: none; margin: 0; padding: 0; }}
+.stages {{ display: flex; gap: .3rem; list-style: none; margin: 0 0 1rem; padding: 0; }}
 .stages li {{ flex: 1 1 0; min-width: 7rem; border-top: .35rem solid var(--tone); background: var(--card);
   padding: .4rem .6rem; }}
 .stages b {{ display: block; }}

@@ -144,6 +144,8 @@ def about(subject: Mapping[str, Any]) -> str:
         text += f" {subject['direction']}"
     if subject["ports"]:
         text += ", ports " + ", ".join(intervals(subject["ports"]))
+    if subject.get("rails"):
+        text += f", on {' and '.join(subject['rails'])}"
     return text
 
 

@@ -47,6 +47,37 @@ class Run:
         self.static: dict[str, Any] = {}
         self.strict = False
         self.limits: dict[str, Any] = {}
+        self.openmpi: dict[str, Any] | None = None
+        self.known_members: list[dict[str, Any]] = []
+        self.refused: dict[str, str] = {}
+        self.unreachable: dict[str, str] = {}
+
+    def second_rail(self, *bad: tuple[str, str]) -> dict[str, Any]:
+        """Give every host a second rail, on which these links drop everything; host to what its probe says of it."""
+        name = "rail 2 (198.18.21.0/24)"
+        for host in self.members:
+            address = f"198.18.21.1{host[1:]}"
+            further = {"address": address, "prefix": 24, "interface": "fab1", "listed": False}
+            self.known_members.append(
+                {
+                    "name": host,
+                    "fabric_address": self.launch[host]["address"],
+                    "fabric_prefix": 24,
+                    "fabric_interface": "fab0",
+                    "management_address": host,
+                    "rail_addresses": [further],
+                }
+            )
+            self.launch[host]["rails"] = [{"name": name, "address": address, "ports": PORTS, "error": ""}]
+        first, self.bad = self.bad, dict.fromkeys(bad, "timeout")
+        found = {
+            source: [
+                {"name": name, "links": [self.link(source, target) for target in self.members if target != source]}
+            ]
+            for source in self.members
+        }
+        self.bad = first
+        return found
 
     def link(self, source: str, target: str) -> dict[str, Any]:
         """What the probe of ``source`` says of ``target``."""
@@ -67,19 +98,28 @@ class Run:
             "searched": [],
         }
 
-    def diagnose(self) -> Report:
+    def openmpi_job(self, hosts: list[str]) -> dict[str, Any]:
+        nodes = [{"host": host, "address": self.launch[host]["address"]} for host in hosts]
+        return {"wanted": "auto", "host": hosts[0], "nodes": nodes, "why": "", "lacking": []}
+
+    def diagnose(self, rails: dict[str, Any] | None = None) -> Report:
         order = ["launch", "probe", "go", "collect"]
         probe: dict[str, Any] = {
             source: {"links": [self.link(source, target) for target in self.selected if target != source]}
             for source in self.selected
         }
+        for host, links in (rails or {}).items():
+            probe[host]["rails"] = links
         results = {"launch": self.launch, "probe": probe, "go": {}, "collect": {}}
         for host, step in self.silent_from.items():
             if step in ("launch", "probe"):
                 for later in order[order.index(step) : 2]:
                     results[later][host] = {"unreachable": True, "msg": "Connection timed out"}
         made = plan.make_plan(self.selected, results["launch"], results["probe"], 1)
-        results["go"] = {host: {"started": True} for host in made["hosts"]}
+        results["go"] = {
+            host: {"started": False, "error": self.refused[host]} if host in self.refused else {"started": True}
+            for host in made["hosts"]
+        }
         for host in self.selected:
             if self.silent_from.get(host):
                 results["collect"][host] = {"unreachable": True, "msg": "Connection timed out"}
@@ -114,10 +154,14 @@ class Run:
             selected=self.selected,
             plan=made,
             facts=self.facts,
+            unreachable=self.unreachable,
             pins=self.pins,
             static=self.static,
             strict=self.strict,
             limits=self.limits,
+            openmpi_job=self.openmpi_job(made["hosts"]) if self.openmpi else {},
+            openmpi={made["hosts"][0]: self.openmpi} if self.openmpi else {},
+            known_members=self.known_members,
             started="2026-01-31T12:00:00Z",
             **results,
         )
@@ -145,6 +189,22 @@ def test_healthy() -> None:
     assert size["busbw_gb_per_s"] == pytest.approx(size["algbw_gb_per_s"] * 1.5)
 
 
+def test_sizes_that_were_left_out_are_told() -> None:
+    run = Run()
+    healthy = [
+        {"event": "store"},
+        {"event": "joined"},
+        {"event": "size", "size_bytes": 4 << 20, "seconds": [0.01, 0.02, 0.03], "checked": 5, "wrong": None},
+        {"event": "plateau", "size_bytes": 4 << 20, "left_out": 2},
+        {"event": "done"},
+    ]
+    run.events = dict.fromkeys(HOSTS, healthy)
+    found = run.diagnose()
+    told = "sizes left out: 2, because 4 MiB is less than 5% faster than the size before it (cluster_check_plateau)"
+    assert found.verdict == "PASSED" and [one for one in found.notes if "left out" in one] == [told]
+    assert any(told in line for line in said(found))
+
+
 def test_what_the_mesh_shows_is_a_finding_and_the_rest_is_measured() -> None:
     run = Run()
     run.bad = {(host, "n2"): "timeout" for host in HOSTS if host != "n2"}
@@ -157,7 +217,28 @@ def test_what_the_mesh_shows_is_a_finding_and_the_rest_is_measured() -> None:
         ("static", "skipped"),
         ("mesh", "failed"),
         ("collective", "passed"),
+        ("openmpi", "skipped"),
     ]
+
+
+def test_what_is_wrong_on_another_rail_fails_its_node_and_costs_it_no_rank() -> None:
+    run = Run()
+    found = run.diagnose(run.second_rail(*((host, "n2") for host in HOSTS if host != "n2")))
+    assert ids(found) == [("GC-NET-001", ("n2",))] and found.verdict == "FAILED"
+    assert found.headline.startswith("FAILED: rail 2 (198.18.21.0/24): inbound connections of n2 fail")
+    assert found.participants == HOSTS and found.sizes != [] and found.mesh["n1"]["n2"] == "ok"
+    (rail,) = found.rails
+    assert rail["mesh"]["n1"] == {"n2": "timeout", "n3": "ok", "n4": "ok"} and rail["family"] == "IPv4"
+    assert [(stage.name, stage.result) for stage in found.stages][1:3] == [("mesh", "failed"), ("collective", "passed")]
+    assert "rail 2 (198.18.21.0/24): 9 of 12 links fine" in "\n".join(said(found))
+
+
+def test_what_is_wrong_on_another_rail_explains_no_rank_that_died() -> None:
+    """The ranks speak over the first one."""
+    run = Run()
+    run.events = {"n2": [{"event": "ready", "torch": "2.13.0+cpu"}]}
+    found = run.diagnose(run.second_rail(*((host, "n2") for host in HOSTS if host != "n2")))
+    assert ids(found) == [("GC-NET-001", ("n2",)), ("GC-RUN-001", ("n2",))]
 
 
 def test_all_nodes_blocked_leaves_nothing_to_measure() -> None:
@@ -165,7 +246,7 @@ def test_all_nodes_blocked_leaves_nothing_to_measure() -> None:
     run.bad = {(a, b): "unreachable" for a in HOSTS for b in HOSTS if a != b}
     found = run.diagnose()
     assert set(found.culprits) == set(HOSTS) and found.world_size == 0
-    assert [stage.result for stage in found.stages] == ["skipped", "failed", "skipped"]
+    assert [stage.result for stage in found.stages] == ["skipped", "failed", "skipped", "skipped"]
 
 
 @pytest.mark.parametrize("step", ["launch", "probe", "collect"])
@@ -199,6 +280,50 @@ def test_a_worker_that_could_not_start() -> None:
     run.launch["n3"] = {"state": "failed", "error": "interface fab9 does not exist on this node, it has eth0, lo"}
     found = run.diagnose()
     assert ids(found) == [("GC-HOST-002", ("n3",))] and "fab9" in found.headline
+
+
+def test_a_worker_that_cannot_be_given_its_job_is_the_one_at_fault() -> None:
+    run = Run()
+    run.refused = {"n2": "no space is left for /run/gpu-cluster-check/x, which needs 1 MiB"}
+    missing = "TimeoutError: ranks 1 did not reach the rendezvous in 13 s"
+    for host in ("n1", "n3", "n4"):
+        run.states[host] = "finished"
+        run.events[host] = [{"event": "store"}, {"event": "error", "text": missing, "where": []}]
+    run.events["n1"].insert(1, {"event": "keys", "missing": [1], "addresses": {}})
+    run.events["n2"] = []
+    found = run.diagnose()
+    assert ids(found) == [("GC-HOST-002", ("n2",)), ("GC-RUN-001", ())] and list(found.culprits) == ["n2"]
+    assert "3 of 4 ranks did not finish" in found.findings[1].cause
+    assert "the check could not go on on n2: no space is left" in found.headline and found.unexplained == []
+
+
+def test_a_node_that_is_lost_after_its_work_is_an_error_and_what_it_measured_counts() -> None:
+    run = Run()
+    run.unreachable = {"n3": "Failed to connect to the host via ssh: timed out\nmore"}
+    found = run.diagnose()
+    assert ids(found) == [("GC-HOST-001", ("n3",))] and found.verdict == "FAILED"
+    assert "n3 gave no answer to the step 'facts'" in found.headline
+    assert found.findings[0].evidence == ("n3: Failed to connect to the host via ssh: timed out",)
+    assert found.world_size == 4 and found.sizes != [] and found.mesh["n1"]["n3"] == "ok"
+
+
+def test_a_node_that_was_lost_before_is_told_once() -> None:
+    run = Run()
+    run.silent_from["n3"] = "launch"
+    run.unreachable = {"n3": "timed out"}
+    assert ids(run.diagnose()) == [("GC-HOST-001", ("n3",))]
+
+
+def test_a_worker_that_died_before_its_job_is_no_trouble_of_the_network() -> None:
+    run = Run()
+    run.bad = {(host, "n2"): "refused" for host in HOSTS if host != "n2"}
+    run.states["n2"] = "died"
+    found = run.diagnose()
+    assert ids(found) == [("GC-HOST-005", ("n2",))] and found.participants == ["n1", "n3", "n4"]
+    assert found.sizes != [] and "n2" not in found.mesh["n1"]
+    # One that had its job died later: what its peers met before counts.
+    run.bad = {}
+    assert run.diagnose().mesh["n1"]["n2"] == "ok"
 
 
 def test_one_machine_under_two_names() -> None:
@@ -318,6 +443,47 @@ def test_another_build_of_the_same_torch_explains_no_rank_that_died() -> None:
     assert list(found.culprits) == ["n2"]
 
 
+def mpirun(**fields: Any) -> dict[str, Any]:
+    """What collective_mpi returned when no rank came up."""
+    ssh = [{"host": host, "code": 0, "text": "", "calling": []} for host in HOSTS[1:]]
+    given = {"state": "finished", "code": 1, "seconds": 0.3, "events": [], "text": "", "ssh": ssh}
+    return {**given, **fields}
+
+
+def test_open_mpi_that_fails_makes_the_verdict_and_names_its_node() -> None:
+    run = Run()
+    run.openmpi = mpirun()
+    run.openmpi["ssh"][1].update(code=255, text="train@n3: Permission denied (publickey).")
+    found = run.diagnose()
+    assert ids(found) == [("GC-MPI-001", ("n3",))] and set(found.culprits) == {"n3"} and found.verdict == "FAILED"
+    assert [(stage.name, stage.result) for stage in found.stages][2:] == [
+        ("collective", "passed"),
+        ("openmpi", "failed"),
+    ]
+    assert [rank["host"] for rank in found.openmpi["ranks"]] == HOSTS
+    # The same node was lost by its certificate already: that is told once.
+    run.facts = {host: bare_facts() for host in HOSTS}
+    certificate = {
+        "holder": "host",
+        "authority": "",
+        "problem": "it expired on 2025-01-01 00:00 UTC",
+        "valid_until": "2025-01-01",
+    }
+    run.facts["n3"]["ssh"] = [certificate]
+    for host in ("n1", "n2", "n4"):
+        run.facts[host]["ssh"] = [{**certificate, "problem": "", "valid_until": "never"}]
+    found = run.diagnose()
+    assert ids(found) == [("GC-SSH-001", ("n3",))] and "GC-SSH-001" in found.stages[3].why
+
+
+def test_a_text_of_mpirun_that_nothing_explains_is_listed_with_those_of_the_ranks() -> None:
+    run = Run()
+    run.openmpi = mpirun(text="the flux capacitor is empty")
+    found = run.diagnose()
+    assert found.unexplained == [{"host": "n1", "rank": None, "text": "the flux capacitor is empty"}]
+    assert "n1: the flux capacitor is empty" in "\n".join(said(found))
+
+
 def test_wrong_sums() -> None:
     run = Run()
     wrong = {
@@ -383,7 +549,7 @@ def test_check_mode_judges_what_was_looked_at_and_validates_nothing() -> None:
     found = diagnosis.diagnose(data)
     assert found.verdict == "NOT VALIDATED" and ids(found) == [("GC-HOST-001", tuple(HOSTS))]
     assert "'static'" in found.headline and "the mesh and the all_reduce were skipped" in found.headline
-    assert [stage.result for stage in found.stages] == ["skipped"] * 3
+    assert [stage.result for stage in found.stages] == ["skipped"] * 4
 
 
 def test_a_node_that_did_not_answer_the_look_is_named() -> None:
@@ -427,7 +593,7 @@ def test_a_limit_of_the_site_that_is_broken_fails_the_run() -> None:
     found = run.diagnose()
     assert found.verdict == "FAILED" and found.culprits == {}, "all links break it, so it is nobody's fault"
     assert ids(found) == [("GC-PERF-002", ()), ("GC-PERF-001", ())]
-    assert [(stage.name, stage.result) for stage in found.stages][1:] == [("mesh", "failed"), ("collective", "failed")]
+    assert [(stage.name, stage.result) for stage in found.stages][1:3] == [("mesh", "failed"), ("collective", "failed")]
     assert "ERROR GC-PERF-001: the all_reduce is slower than cluster_check_limits allows" in "\n".join(said(found))
     assert "limits: 1 MiB at least 1 GB/s busbw, each link at least 2 GB/s" in said(found)
 

@@ -69,7 +69,7 @@ def test_the_verdict_is_one_or_zero() -> None:
 def test_values() -> None:
     found = series(samples.faulty())
     assert found["start_timestamp_seconds"] == 1795291262
-    assert found["duration_seconds"] == 14.2 and found["members"] == 8 and found["participants"] == 7
+    assert found["duration_seconds"] == 17.1 and found["members"] == 8 and found["participants"] == 7
     assert found['findings{severity="error"}'] == 2 and found['findings{severity="warning"}'] == 2
     assert found['finding{id="GC-NET-001",severity="error",host="gpu03"}'] == 1
     assert found['finding{id="GC-NET-007",severity="warning",host=""}'] == 1
