@@ -14,6 +14,7 @@ import ctypes
 import faulthandler
 import json
 import math
+import os
 import sys
 import time
 import traceback
@@ -376,3 +377,5 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    # Everything is told. To take torch apart costs 0.5 s of a processor (torch 2.13.0), which the node is waited for.
+    os._exit(0)
