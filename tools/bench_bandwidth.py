@@ -26,7 +26,7 @@ import yaml
 sys.path.insert(0, str(project.ROOT / ".ansible" / "collections"))
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import bandwidth
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import unit
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import launch
 
 PROGRAM = project.ROOT / "tools" / "bare_all_reduce.py"
 LAB = project.ROOT / "tools" / "lab" / "lab.py"
@@ -57,7 +57,7 @@ def torchrun(nodes: int, number: int, ranks: int, address: str, port: int) -> li
 def here(ranks: int, program: list[str]) -> str:
     """Run all ranks on this machine, over the loopback interface."""
     with tempfile.TemporaryDirectory() as folder:
-        unit.write_payload(folder)
+        launch.write_payload(folder)
         argv = [sys.executable, *torchrun(1, 0, ranks, "127.0.0.1", PORT), str(PROGRAM), *program]
         environment = {
             "PYTHONPATH": folder,
@@ -118,7 +118,7 @@ def on_lab(inventory: Path, program: list[str]) -> str:
 def packed() -> bytes:
     """The code of the check and the program, as a tar archive."""
     with tempfile.TemporaryDirectory() as folder:
-        unit.write_payload(folder)
+        launch.write_payload(folder)
         shutil.copy(PROGRAM, folder)
         return subprocess.run(["tar", "c", "-C", folder, "."], capture_output=True, check=True).stdout
 

@@ -10,14 +10,12 @@ finds, or that it fails, changes nothing in them.
 from __future__ import annotations
 
 import contextlib
-import json
 import shlex
 import signal
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible import constants as C
 from ansible.errors import AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
@@ -25,7 +23,7 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import progress
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import how_far
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import unit
-from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _progress
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _node_program, _progress
 
 MODULE = "baremetal.gpu_cluster.collective_collect"
 #: As the module has it.
@@ -74,16 +72,17 @@ class ActionModule(ActionBase):
         arguments = dict(self._task.args)
         line = None if self._task.check_mode else _progress.line(str(arguments.get("progress", "")))
         try:
+            left = {}
             if line and boolean(arguments.get("look", False), strict=False):
-                self._follow(line, arguments, task_vars or {})
-            result.update(self._execute_module(MODULE, arguments, task_vars=task_vars))
+                left = self._follow(line, arguments, task_vars or {})
+            result.update(_node_program.step(self, MODULE, task_vars or {}, left))
         finally:
             if line:
                 line.erase()
         return result
 
-    def _follow(self, line: _progress.Line, arguments: dict[str, Any], task_vars: dict[str, Any]) -> None:
-        """Show how far the ranks are until they have ended.  What that took is no longer waited for afterwards.
+    def _follow(self, line: _progress.Line, arguments: Mapping[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        """Show how far the ranks are until they have ended.  Returns what is left of the time to wait, as an argument.
 
         Whatever goes wrong in a look ends the showing, and nothing else.
         """
@@ -91,7 +90,7 @@ class ActionModule(ActionBase):
             wait_seconds = int(arguments.get("wait_seconds", WAIT_SECONDS))
             command = self._command(str(arguments.get("run_id")), task_vars)
         except (AnsibleError, ValueError, unit.UnitError):
-            return
+            return {}
         began = time.monotonic()
         watch = progress.Collective(began)
         seconds = 0
@@ -102,28 +101,16 @@ class ActionModule(ActionBase):
                 if seen.get("state") not in how_far.UNDERWAY:
                     break
                 line.show(watch.line(seen.get("note"), time.monotonic()))
-        arguments["wait_seconds"] = max(0, int(wait_seconds - (time.monotonic() - began)))
+        return {"wait_seconds": max(0, int(wait_seconds - (time.monotonic() - began)))}
 
     def _command(self, run_id: str, task_vars: dict[str, Any]) -> str:
-        """What looks at the ranks on the node, where launch has left it; empty when its Python is not known.
-
-        No module: packing, sending and unpacking one costs the node more than ten times as much, and the ranks measure.
-        """
-        python = self._templar.template(C.config.get_config_value("INTERPRETER_PYTHON", variables=task_vars))
-        if not python or str(python).startswith("auto"):
-            python = (task_vars.get("ansible_facts") or {}).get("discovered_interpreter_python", "")
-        if not python:
-            return ""
+        """What looks at the ranks on the node, where launch has left it; empty when its Python is not known."""
+        python = _node_program.python(self, task_vars)
         directory = unit.run_dir(run_id)
         program = f"{directory}/payload/{how_far.__name__.replace('.', '/')}.py"
-        return f"{python} -I -S {shlex.quote(program)} {shlex.quote(directory)}"
+        return f"{python} -I -S {shlex.quote(program)} {shlex.quote(directory)}" if python else ""
 
     def _look(self, command: str) -> Mapping[str, Any]:
         """What ``how_far.look`` returns.  ValueError when the node says something else."""
         with at_most(LOOK_SECONDS_MAX):
-            answer = self._low_level_execute_command(command)
-        lines = str(answer.get("stdout", "")).strip().splitlines()
-        seen = json.loads(lines[-1]) if lines else None
-        if not isinstance(seen, dict):
-            raise ValueError(f"no look: {answer}")
-        return seen
+            return _node_program.last_object(self._low_level_execute_command(command))

@@ -76,6 +76,23 @@ ranks:
   returned: when RV(state) is not V(lost)
   type: list
   elements: dict
+how_far:
+  description:
+    - How far the collective was when the ranks ended, on the node of rank 0; elsewhere V(null). C(size_bytes),
+      C(number) and C(of) are those of the size, C(iterations) and C(at_most) of its iterations, C(seconds_ago) the
+      time since rank 0 wrote it, C(deadline_seconds) and C(timeout_seconds) what the ranks were told.
+  returned: when a rank did not end well
+  type: dict
+  sample:
+    backend: gloo
+    size_bytes: 1048576
+    number: 4
+    of: 6
+    iterations: 12
+    at_most: 65
+    seconds_ago: 0.3
+    deadline_seconds: 43
+    timeout_seconds: 10
 interface_bytes:
   description: Bytes that the interface received (C(rx_bytes)) and sent (C(tx_bytes)) while the ranks ran.
   returned: when the ranks have run
@@ -87,30 +104,15 @@ interface_bytes:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import unit
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import steps
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "run_id": {"type": "str", "required": True},
-            # For the action plugin, on the controller.
-            "progress": {"type": "str", "choices": ["auto", "always", "never"], "default": "never"},
-            "look": {"type": "bool", "default": False},
-            "wait_seconds": {"type": "int", "default": 60},
-        },
-    )
-    wrong = limits.out_of_range(module.params)
-    if wrong:
-        module.fail_json(msg="; ".join(wrong))
-    run_id = module.params["run_id"]
-    try:
-        state = unit.wait(module.run_command, run_id, module.params["wait_seconds"])
-        unit.stop(module.run_command, run_id)
-    except unit.UnitError as error:
-        module.fail_json(msg=str(error))
-    module.exit_json(changed=False, run_id=run_id, **(state or {"state": "lost"}))
+    module = AnsibleModule(argument_spec=steps.COLLECT)
+    result = steps.taken("collect", module.run_command, module.params)
+    if result.get("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":

@@ -108,47 +108,15 @@ error:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import unit
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import steps
 
 
 def main() -> None:
-    collective = {
-        "world_size": {"type": "int", "required": True},
-        "master_address": {"type": "str", "required": True},
-        "master_port": {"type": "int", "required": True},
-        "backend": {"type": "str", "choices": ["gloo"], "default": "gloo"},
-        "sizes_bytes": {"type": "list", "elements": "int", "default": [4096, 1048576, 16777216]},
-        "warmup": {"type": "int", "default": 5},
-        "iterations": {"type": "int", "default": 20},
-        "max_iterations": {"type": "int", "default": 0},
-        "size_seconds": {"type": "float", "default": 2.0},
-        "plateau": {"type": "bool", "default": False},
-        "join_seconds": {"type": "int", "default": 30},
-        "timeout_seconds": {"type": "int", "default": 10},
-    }
-    module = AnsibleModule(
-        argument_spec=dict(
-            collective,
-            run_id={"type": "str", "required": True},
-            ranks={"type": "list", "elements": "int", "required": True},
-            deadline_seconds={"type": "int", "default": 60},
-        ),
-    )
-    given = module.params
-    wrong = limits.out_of_range(given)
-    if wrong:
-        module.fail_json(msg="; ".join(wrong))
-    data = {
-        "ranks": given["ranks"],
-        "deadline_seconds": given["deadline_seconds"],
-        "collective": {name: given[name] for name in collective},
-    }
-    try:
-        unit.go(given["run_id"], data)
-    except unit.UnitError as error:
-        module.exit_json(changed=False, started=False, error=str(error))
-    module.exit_json(changed=False, started=True)
+    module = AnsibleModule(argument_spec=steps.GO)
+    result = steps.taken("go", module.run_command, module.params)
+    if result.get("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":

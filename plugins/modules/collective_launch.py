@@ -241,7 +241,7 @@ import sys
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import unit
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import launch, unit
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import files
 
 
@@ -344,10 +344,10 @@ def main() -> None:
         "stopped_runs": [],
     }
     try:
-        earlier = unit.clear_earlier_runs(module.run_command)
+        earlier = launch.clear_earlier_runs(module.run_command)
         result.update(other_runs=earlier.active, stopped_runs=earlier.stopped)
-        unit.check_node(job)
-        state = unit.start(
+        launch.check_node(job)
+        state = launch.start(
             module.run_command, given["run_id"], job, sys.executable, given["user"], given["wait_seconds"]
         )
     except unit.UnitError as error:

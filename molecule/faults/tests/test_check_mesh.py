@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 from lab_cluster import PROJECT
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import unit, worker
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import launch, worker
 
 MODULE = "ansible_collections.baremetal.gpu_cluster.plugins.modules.collective_probe"
 NONCE = "0123456789abcdef" * 2
@@ -95,7 +95,7 @@ class Net:
     def _start(self, peer: str, family: int) -> None:
         folder = self.folder / f"{peer}-{family}"
         (folder / "out").mkdir(parents=True)
-        unit.write_payload(str(folder / "payload"))
+        launch.write_payload(str(folder / "payload"))
         job = {
             "nonce": NONCE,
             "address": address(peer, family),

@@ -6,16 +6,20 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import time
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from ansible.errors import AnsibleConnectionFailure
+from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.baremetal.gpu_cluster.plugins.action import collective_collect
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import how_far
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import steps
 from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _progress
 
 MODULE = "baremetal.gpu_cluster.collective_collect"
@@ -25,14 +29,24 @@ ANSWER = {"changed": False, "state": "finished"}
 NOTE = {"backend": "gloo", "size_bytes": 4, "number": 1, "of": 2, "iterations": 20, "at_most": 65}
 
 
+def validate(given: dict[str, Any], argument_spec: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """As ActionBase does it, of a task with these arguments."""
+    found = ArgumentSpecValidator(argument_spec).validate(given)
+    if found.error_messages:
+        raise AnsibleActionFail("; ".join(found.error_messages))
+    return found, found.validated_parameters
+
+
 class Node:
     """Answers looks in order, and then the module.  A number is a time that passes; each look takes one second."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *looks: Any) -> None:
         self.now = 1000.0
+        self.has_program = True
         self.looks = list(looks)
         self.commands: list[str] = []
         self.modules: list[dict[str, Any]] = []
+        self.programs: list[dict[str, Any]] = []
         self.shown: list[str] = []
         monkeypatch.setattr(_progress.Line, "_write", staticmethod(lambda text, newline: self.shown.append(text)))
         monkeypatch.setattr(collective_collect, "time", SimpleNamespace(monotonic=lambda: self.now))
@@ -44,8 +58,14 @@ class Node:
         return dict(ANSWER)
 
     def command(self, command: str) -> dict[str, Any]:
-        self.commands.append(command)
-        self.now += 1.0
+        if how_far.__name__.replace(".", "/") in command:
+            self.commands.append(command)
+            self.now += 1.0
+        if f"{steps.__name__} collect" in command and not self.has_program:
+            return {"rc": 1, "stdout": "", "stderr": "No module named ..."}
+        if f"{steps.__name__} collect" in command:
+            self.programs.append(json.loads(shlex.split(command)[-1]))
+            return {"rc": 0, "stdout": f"a line of sudo\r\n{json.dumps(ANSWER)}\r\n"}
         answer = self.looks.pop(0)
         if isinstance(answer, BaseException):
             raise answer
@@ -58,10 +78,12 @@ class Node:
         action._templar = SimpleNamespace(template=lambda text: text)
         action._execute_module = self.execute
         action._low_level_execute_command = self.command
+        action.validate_argument_spec = partial(validate, given)
         found = {"ansible_python_interpreter": PYTHON} if variables is None else variables
         result: dict[str, Any] = action.run(task_vars=found)
-        assert result == ANSWER and len(self.modules) == 1
-        return self.modules[0]
+        assert result == ANSWER
+        (asked,) = self.modules + self.programs
+        return asked
 
 
 def running(**changes: Any) -> dict[str, Any]:
@@ -78,11 +100,21 @@ def test_the_node_of_rank_0_is_looked_at_until_its_ranks_have_ended(monkeypatch:
     assert node.commands == [f"{PYTHON} -I -S {program} {RUN} {seconds}" for seconds in (0, 1, 1)]
 
 
+def test_the_module_waits_no_longer_than_the_program_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = Node(monkeypatch, running(), {"state": "finished", "note": NOTE})
+    node.has_program = False
+    assert node.collect()["wait_seconds"] == 43 and len(node.modules) == 1
+
+
 @pytest.mark.parametrize("arguments", [{"look": False}, {"progress": "never"}, {"look": "False"}, {"check_mode": True}])
-def test_otherwise_the_module_is_all_that_is_called(monkeypatch: pytest.MonkeyPatch, arguments: dict[str, Any]) -> None:
+def test_otherwise_the_results_are_all_that_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, arguments: dict[str, Any]
+) -> None:
     node = Node(monkeypatch)
     assert node.collect(**arguments)["wait_seconds"] == 45
     assert node.commands == [] and node.shown == []
+    # Only a module knows what check mode is.
+    assert len(node.modules) == int("check_mode" in arguments)
 
 
 def test_nodes_that_are_not_looked_at_keep_the_terminal_tidy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ import pytest
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import (
     guardian,
+    launch,
     service,
     unit,
     worker,
@@ -71,11 +72,11 @@ def wait_until_gone(name: str, seconds: float) -> float:
 
 
 def test_the_worker_starts_and_stop_ends_every_process_of_it(tmp_path: Path, run_id: str) -> None:
-    assert unit.start(no_command, run_id, job(tmp_path, STUBBORN), sys.executable, "", 10)["state"] == "waiting"
+    assert launch.start(no_command, run_id, job(tmp_path, STUBBORN), sys.executable, "", 10)["state"] == "waiting"
     time.sleep(0.2)
     # Guardian, worker, rank, its two sleeps and the shell between.
     assert len(guardian.processes_of(run_id)) >= 5
-    assert unit.clear_earlier_runs(no_command).active == [run_id]
+    assert launch.clear_earlier_runs(no_command).active == [run_id]
     unit.stop(no_command, run_id)
     assert guardian.processes_of(run_id) == [] and not os.path.exists(unit.run_dir(run_id))
 
@@ -85,14 +86,14 @@ def test_the_guardian_ends_a_worker_that_can_not_end_itself(
 ) -> None:
     monkeypatch.setattr(service, "GRACE_SECONDS", 1)
     monkeypatch.setattr(service, "STOP_SECONDS", 1)
-    state = unit.start(no_command, run_id, job(tmp_path, lifetime_seconds=1), sys.executable, "", 10)
+    state = launch.start(no_command, run_id, job(tmp_path, lifetime_seconds=1), sys.executable, "", 10)
     os.kill(state["pid"], signal.SIGSTOP)
     assert wait_until_gone(run_id, 8) > 0.5
     assert "the worker was ended from outside after 2 s" in service.Detached().log(run_id, unit.run_dir(run_id))
 
 
 def test_a_killed_worker_takes_its_ranks_along_and_is_reported(tmp_path: Path, run_id: str) -> None:
-    state = unit.start(no_command, run_id, job(tmp_path), sys.executable, "", 10)
+    state = launch.start(no_command, run_id, job(tmp_path), sys.executable, "", 10)
     os.kill(state["pid"], signal.SIGKILL)
     wait_until_gone(run_id, 8)
     found = unit.wait(no_command, run_id, 10)
@@ -103,8 +104,8 @@ def test_a_run_of_somebody_else_is_left_alone(tmp_path: Path, run_id: str) -> No
     """Nothing of the product: that these tests do no harm."""
     with subprocess.Popen(["sleep", "60"], env={guardian.VARIABLE: "somebody-else"}) as other:
         try:
-            assert unit.start(no_command, run_id, job(tmp_path), sys.executable, "", 10)["state"] == "waiting"
-            assert unit.clear_earlier_runs(no_command) == unit.Earlier([run_id], [])
+            assert launch.start(no_command, run_id, job(tmp_path), sys.executable, "", 10)["state"] == "waiting"
+            assert launch.clear_earlier_runs(no_command) == launch.Earlier([run_id], [])
             unit.stop(no_command, run_id)
             assert other.poll() is None
         finally:
@@ -113,15 +114,15 @@ def test_a_run_of_somebody_else_is_left_alone(tmp_path: Path, run_id: str) -> No
 
 def test_a_killed_guardian_hides_nothing(tmp_path: Path, run_id: str) -> None:
     """The worker still has its own end, and both stop and the next run find what is left."""
-    state = unit.start(no_command, run_id, job(tmp_path), sys.executable, "", 10)
+    state = launch.start(no_command, run_id, job(tmp_path), sys.executable, "", 10)
     module = guardian.__name__.encode()
     guards = [pid for pid in guardian.processes_of(run_id) if module in Path(f"/proc/{pid}/cmdline").read_bytes()]
     assert len(guards) == 1 and state["pid"] not in guards
     os.kill(guards[0], signal.SIGKILL)
     time.sleep(0.1)
-    assert unit.clear_earlier_runs(no_command).active == [run_id]
+    assert launch.clear_earlier_runs(no_command).active == [run_id]
     (Path(unit.run_dir(run_id)) / "job.json").unlink()
-    assert unit.clear_earlier_runs(no_command).stopped == [run_id]
+    assert launch.clear_earlier_runs(no_command).stopped == [run_id]
     assert guardian.processes_of(run_id) == []
 
 
@@ -129,9 +130,9 @@ def test_nobody_waits_for_the_worker(tmp_path: Path, run_id: str) -> None:
     """Ansible reads the output of a module until the last process that holds it has ended."""
     script = (
         "import json, sys\n"
-        f"from {unit.__name__.rpartition('.')[0]} import service, unit\n"
+        f"from {unit.__name__.rpartition('.')[0]} import launch, service, unit\n"
         "unit.BASE_DIR, service.SYSTEMD_DIR, run_id, job = sys.argv[1:]\n"
-        "print(unit.start(None, run_id, json.loads(job), sys.executable, '', 10)['pid'])\n"
+        "print(launch.start(None, run_id, json.loads(job), sys.executable, '', 10)['pid'])\n"
     )
     argv = [unit.BASE_DIR, service.SYSTEMD_DIR, run_id, worker.json.dumps(job(tmp_path))]
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(path for path in sys.path if path))
@@ -169,7 +170,7 @@ def test_the_program_runs_as_the_user_that_was_given(tmp_path: Path, run_id: str
     seen = Path("/tmp") / f"{run_id}.seen"
     seen.touch(mode=0o666)
     seen.chmod(0o666)
-    unit.write_payload(str(tmp_path / "payload"))
+    launch.write_payload(str(tmp_path / "payload"))
     try:
         argv = ["/bin/sh", "-c", f"echo $(id -un) $(id -gn) $(id -Gn) $HOME $USER > {seen}"]
         service.Detached().start(run_id, str(tmp_path), argv, "nobody", 30)
@@ -181,7 +182,7 @@ def test_the_program_runs_as_the_user_that_was_given(tmp_path: Path, run_id: str
 
 
 def test_a_program_that_can_not_be_started_leaves_its_text(tmp_path: Path, run_id: str) -> None:
-    unit.write_payload(str(tmp_path / "payload"))
+    launch.write_payload(str(tmp_path / "payload"))
     service.Detached().start(run_id, str(tmp_path), ["/nonexistent/python"], "", 30)
     wait_until_gone(run_id, 8)
     assert "/nonexistent/python" in service.Detached().log(run_id, str(tmp_path))

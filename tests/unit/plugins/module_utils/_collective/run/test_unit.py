@@ -20,6 +20,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import pattern, rank
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import (
     guardian,
+    launch,
     service,
     unit,
     worker,
@@ -75,7 +76,7 @@ def test_the_unit_has_its_own_limit_and_kills_its_whole_group() -> None:
 
 def test_start_lays_out_the_run_directory(base: Path) -> None:
     systemd = Systemd({"state": "waiting"})
-    assert unit.start(systemd, "run-1", JOB, "python3", "", 1)["state"] == "waiting"
+    assert launch.start(systemd, "run-1", JOB, "python3", "", 1)["state"] == "waiting"
     assert (base / "run-1" / "out").stat().st_mode & 0o777 == 0o700
     assert (base / "run-1" / "job.json").stat().st_mode & 0o777 == 0o640
     for module in (worker, mesh, pattern, rank, guardian):
@@ -86,42 +87,42 @@ def test_start_lays_out_the_run_directory(base: Path) -> None:
 
 def test_start_refuses_what_it_knows_to_fail() -> None:
     with pytest.raises(unit.UnitError, match="user 'nobody-here' does not exist on this node"):
-        unit.start(Systemd(), "run-1", JOB, "python3", "nobody-here", 1)
+        launch.start(Systemd(), "run-1", JOB, "python3", "nobody-here", 1)
     with pytest.raises(unit.UnitError, match=r"run_id is '../x'"):
-        unit.start(Systemd(), "../x", JOB, "python3", "", 1)
-    unit.start(Systemd({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
+        launch.start(Systemd(), "../x", JOB, "python3", "", 1)
+    launch.start(Systemd({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
     with pytest.raises(unit.UnitError, match="use a new run_id"):
-        unit.start(Systemd({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
+        launch.start(Systemd({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
 
 
 def test_start_reports_systemd_and_a_silent_worker(base: Path) -> None:
     with pytest.raises(unit.UnitError, match="systemd-run ended with 1: Failed to connect to bus"):
-        unit.start(Systemd(code=1), "run-1", JOB, "python3", "", 1)
+        launch.start(Systemd(code=1), "run-1", JOB, "python3", "", 1)
     silent = Systemd()
     with pytest.raises(unit.UnitError, match=r"did not open its listeners within 0.1 s"):
-        unit.start(silent, "run-2", JOB, "python3", "", 0.1)
+        launch.start(silent, "run-2", JOB, "python3", "", 0.1)
     assert ["systemctl", "stop", "gpu-cluster-check-run-2.service"] in silent.calls
     assert not (base / "run-2").exists()
 
 
 def test_check_node_names_the_interface_and_the_interpreter(tmp_path: Path) -> None:
     with pytest.raises(unit.UnitError, match=r"interface fab9 does not exist on this node, it has .*lo"):
-        unit.check_node({"interface": "fab9", "torch_python": "/bin/sh"})
+        launch.check_node({"interface": "fab9", "torch_python": "/bin/sh"})
     with pytest.raises(unit.UnitError, match="is not an executable file"):
-        unit.check_node({"interface": "lo", "torch_python": str(tmp_path / "python")})
-    unit.check_node({"interface": "lo", "torch_python": "/bin/sh"})
+        launch.check_node({"interface": "lo", "torch_python": str(tmp_path / "python")})
+    launch.check_node({"interface": "lo", "torch_python": "/bin/sh"})
 
 
 def test_go_needs_a_worker_and_is_readable_by_its_group_only(base: Path) -> None:
     with pytest.raises(unit.UnitError, match="no worker of run run-1 was started"):
         unit.go("run-1", {})
-    unit.start(Systemd({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
+    launch.start(Systemd({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
     unit.go("run-1", {"ranks": [0]})
     assert (base / "run-1" / "go.json").stat().st_mode & 0o777 == 0o640
 
 
 def test_the_state_is_not_read_through_a_link(base: Path, tmp_path: Path) -> None:
-    unit.start(Systemd({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
+    launch.start(Systemd({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
     state = base / "run-1" / "out" / "state.json"
     state.rename(tmp_path / "elsewhere")
     state.symlink_to(tmp_path / "elsewhere")
@@ -130,52 +131,52 @@ def test_the_state_is_not_read_through_a_link(base: Path, tmp_path: Path) -> Non
 
 
 def test_wait_returns_at_once_when_the_ranks_have_ended_and_what_there_is_at_the_end() -> None:
-    unit.start(Systemd({"state": "finished"}), "run-1", JOB, "python3", "", 1)
+    launch.start(Systemd({"state": "finished"}), "run-1", JOB, "python3", "", 1)
     assert unit.wait(Systemd(), "run-1", 30) == {"state": "finished"}
-    unit.start(Systemd({"state": "running"}), "run-2", JOB, "python3", "", 1)
+    launch.start(Systemd({"state": "running"}), "run-2", JOB, "python3", "", 1)
     assert unit.wait(Systemd(), "run-2", 0.2) == {"state": "running"}
 
 
 def test_only_directories_of_ended_runs_are_removed(base: Path) -> None:
-    unit.start(Systemd({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
-    assert unit.clear_earlier_runs(Systemd()).active == ["run-1"]
+    launch.start(Systemd({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
+    assert launch.clear_earlier_runs(Systemd()).active == ["run-1"]
     assert (base / "run-1").exists()
-    assert unit.clear_earlier_runs(Systemd(code=3)).active == []
+    assert launch.clear_earlier_runs(Systemd(code=3)).active == []
     assert not (base / "run-1").exists()
 
 
 def test_a_run_that_should_be_gone_is_ended_and_named(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """JOB lasts 95 s, and systemd has 10 s more, and 5 s to kill."""
-    unit.start(Systemd({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
+    launch.start(Systemd({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
     now = time.monotonic()
     for later, active, stopped in ((100, ["run-1"], []), (111, [], ["run-1"])):
         systemd = Systemd()
         monkeypatch.setattr(unit.time, "monotonic", lambda later=later: now + later)
-        assert unit.clear_earlier_runs(systemd) == unit.Earlier(active, stopped)
+        assert launch.clear_earlier_runs(systemd) == launch.Earlier(active, stopped)
         assert (["systemctl", "stop", "gpu-cluster-check-run-1.service"] in systemd.calls) == bool(stopped)
     assert not (base / "run-1").exists()
 
 
 def test_a_worker_without_files_is_ended_and_named() -> None:
     systemd = Systemd(units=("run-9",))
-    assert unit.clear_earlier_runs(systemd) == unit.Earlier([], ["run-9"])
+    assert launch.clear_earlier_runs(systemd) == launch.Earlier([], ["run-9"])
     assert ["systemctl", "stop", "gpu-cluster-check-run-9.service"] in systemd.calls
 
 
 def test_nobody_clears_up_while_a_run_is_being_started(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its files are there and its worker is not: it would look like one that has ended."""
-    monkeypatch.setattr(unit, "LOCK_SECONDS", 0.2)
+    monkeypatch.setattr(launch, "LOCK_SECONDS", 0.2)
     seen = []
 
     class Slow(Systemd):
         def __call__(self, argv: list[str]) -> tuple[int, str, str]:
             if argv[0] == "systemd-run":
                 with pytest.raises(unit.UnitError, match="another check has been starting on this node"):
-                    unit.clear_earlier_runs(Systemd(code=3))
+                    launch.clear_earlier_runs(Systemd(code=3))
                 seen.append((base / "run-1" / "job.json").exists())
             return super().__call__(argv)
 
-    unit.start(Slow({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
+    launch.start(Slow({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
     assert seen == [True]
 
 
@@ -183,14 +184,14 @@ def test_a_full_disk_is_an_answer_and_leaves_nothing(base: Path, monkeypatch: py
     def full(*_arguments: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(unit, "write_payload", full)
+    monkeypatch.setattr(launch, "write_payload", full)
     with pytest.raises(unit.UnitError, match=r"no space is left for .*run-1, which needs 1 MiB"):
-        unit.start(Systemd(), "run-1", JOB, "python3", "", 1)
+        launch.start(Systemd(), "run-1", JOB, "python3", "", 1)
     assert not (base / "run-1").exists()
 
 
 def test_a_disk_that_is_full_when_the_job_comes_is_an_answer(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    unit.start(Systemd({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
+    launch.start(Systemd({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
 
     def full(*_arguments: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -202,7 +203,7 @@ def test_a_disk_that_is_full_when_the_job_comes_is_an_answer(base: Path, monkeyp
 
 
 def test_a_worker_that_died_is_told_from_one_that_is_still_at_work(base: Path) -> None:
-    unit.start(Systemd({"state": "running", "hostname": "n1"}), "run-1", JOB, "python3", "", 1)
+    launch.start(Systemd({"state": "running", "hostname": "n1"}), "run-1", JOB, "python3", "", 1)
     started = time.monotonic()
     found = unit.wait(Systemd(code=3), "run-1", 30)
     assert found == {

@@ -1,0 +1,198 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Start a run on a node: its folder, the code in it and its worker; and clear up what earlier runs have left.
+
+All commands go through an injected ``run`` (``AnsibleModule.run_command`` fits), so that a test can record them.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import fcntl
+import inspect
+import json
+import os
+import pwd
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import rank
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import (
+    guardian,
+    service,
+    steps,
+    unit,
+    worker,
+)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run.service import Run
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run.unit import (
+    UnitError,
+    explained,
+    read_state,
+    run_dir,
+    stop,
+)
+
+#: What is started on the node; the modules that these import go with them.
+PROGRAMS: tuple[ModuleType, ...] = (worker, rank, guardian, steps)
+PACKAGE = worker.__name__.rsplit(".", 2)[0]
+#: Longer than a start takes, and short enough for the time limit of launch's task.
+LOCK_SECONDS = 10
+
+
+def check_node(job: dict[str, Any]) -> None:
+    """Refuse what would only fail later and with a worse text: no such interface, no such interpreter."""
+    interface, python = job["interface"], job["torch_python"]
+    if not os.path.exists(f"/sys/class/net/{interface}"):
+        present = ", ".join(sorted(os.listdir("/sys/class/net")))
+        raise UnitError(f"interface {interface} does not exist on this node, it has {present}")
+    if not os.access(python, os.X_OK):
+        raise UnitError(f"{python} is not an executable file on this node; install the training environment there")
+
+
+def imported(module: ModuleType) -> Iterator[ModuleType]:
+    """What a module imports of this package."""
+    for node in ast.walk(ast.parse(inspect.getsource(module))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(PACKAGE):
+            for name in [node.module or "", *(f"{node.module}.{one.name}" for one in node.names)]:
+                # What is taken out of a module is no module, and packages hold no code.
+                if name in sys.modules and not hasattr(sys.modules[name], "__path__"):
+                    yield sys.modules[name]
+
+
+def payload() -> list[ModuleType]:
+    """The programs and everything of this package that they need."""
+    found: dict[str, ModuleType] = {}
+    waiting = list(PROGRAMS)
+    while waiting:
+        module = waiting.pop()
+        if module.__name__ not in found:
+            found[module.__name__] = module
+            waiting += imported(module)
+    return [found[name] for name in sorted(found)]
+
+
+def write_payload(directory: str) -> None:
+    """Lay out the code of the worker as the package it was imported from."""
+    for module in payload():
+        path = os.path.join(directory, *module.__name__.split(".")) + ".py"
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as stream:
+            stream.write(inspect.getsource(module))
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """One module at a time starts a run or clears up: a run that is being started has files and no process yet."""
+    os.makedirs(unit.BASE_DIR, mode=0o755, exist_ok=True)
+    handle = os.open(unit.BASE_DIR, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        end = time.monotonic() + LOCK_SECONDS
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > end:
+                    raise UnitError(f"another check has been starting on this node for {LOCK_SECONDS} s") from None
+                time.sleep(0.05)
+        yield
+    finally:
+        os.close(handle)
+
+
+class Earlier(NamedTuple):
+    """What other runs were found on a node: those at work, and those that were past their time and have been ended."""
+
+    active: list[str]
+    stopped: list[str]
+
+
+def overdue(run_id: str) -> bool:
+    """Whether a run should be gone: it has no files any more, or its time and that to end it are over.
+
+    CLOCK_MONOTONIC counts for all processes of the machine, and no correction of the time of day moves it.
+    """
+    try:
+        with open(os.path.join(run_dir(run_id), "job.json"), encoding="utf-8") as stream:
+            job = json.load(stream)
+        end = float(job["started_monotonic"]) + float(job["lifetime_seconds"])
+    except (OSError, ValueError, KeyError, TypeError, UnitError):
+        return True
+    return time.monotonic() > end + service.GRACE_SECONDS + service.STOP_SECONDS
+
+
+def clear_earlier_runs(run: Run) -> Earlier:
+    """Remove the files of runs that have ended, end those that should have, and name both those and the others."""
+    if not os.path.isdir(unit.BASE_DIR) and not service.choose(run).runs():
+        return Earlier([], [])
+    with alone():
+        return _clear_earlier_runs(service.choose(run))
+
+
+def _clear_earlier_runs(keeper: service.Service) -> Earlier:
+    earlier = Earlier([], [])
+    for run_id in sorted({*os.listdir(unit.BASE_DIR), *keeper.runs()}):
+        if keeper.is_active(run_id):
+            if not overdue(run_id):
+                earlier.active.append(run_id)
+                continue
+            keeper.stop(run_id)
+            earlier.stopped.append(run_id)
+        shutil.rmtree(os.path.join(unit.BASE_DIR, run_id), ignore_errors=True)
+    return earlier
+
+
+def start(run: Run, run_id: str, job: dict[str, Any], python: str, user: str, wait_seconds: float) -> dict[str, Any]:
+    """Start the worker and wait until its listeners are open.
+
+    job: what ``worker.Worker`` reads.  Returns the worker's state, with ``state`` ``waiting`` or ``failed``.
+    """
+    directory = run_dir(run_id)
+    owner: pwd.struct_passwd | None = None
+    if user:
+        try:
+            owner = pwd.getpwnam(user)
+        except KeyError:
+            raise UnitError(f"user {user!r} does not exist on this node; create it or set another user") from None
+    keeper = service.choose(run)
+    try:
+        with alone():
+            write_files(directory, job, owner)
+            keeper.start(run_id, directory, [python, "-m", worker.__name__, directory], user, job["lifetime_seconds"])
+    except OSError as error:
+        # A full disk, or no right to write: what was written so far is no use to anybody.
+        if not isinstance(error, FileExistsError):
+            shutil.rmtree(directory, ignore_errors=True)
+        raise UnitError(explained(error, directory)) from None
+    except service.ServiceError as error:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise UnitError(str(error)) from None
+    end = time.monotonic() + wait_seconds
+    while time.monotonic() < end:
+        state = read_state(run_id)
+        if state:
+            return state
+        time.sleep(0.05)
+    log = keeper.log(run_id, directory)
+    stop(run, run_id)
+    raise UnitError(f"the worker did not open its listeners within {wait_seconds:g} s; its log: {log.strip()[-1000:]}")
+
+
+def write_files(directory: str, job: dict[str, Any], owner: pwd.struct_passwd | None) -> None:
+    """Make the folder of a run, with the code and the job in it.  owner: the user of the ranks, None for root."""
+    os.mkdir(directory, 0o755)
+    os.mkdir(os.path.join(directory, "out"), 0o700)
+    write_payload(os.path.join(directory, "payload"))
+    job_path = os.path.join(directory, "job.json")
+    worker.write_json(job_path, dict(job, started_monotonic=time.monotonic()))
+    os.chmod(job_path, 0o640)
+    if owner:
+        os.chown(os.path.join(directory, "out"), owner.pw_uid, owner.pw_gid)
+        os.chown(job_path, 0, owner.pw_gid)

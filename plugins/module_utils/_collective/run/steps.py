@@ -1,0 +1,97 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The steps of a run that follow its launch, on the node: hand the ranks their job, and fetch what they reported.
+
+    steps.py go|collect ARGUMENTS
+
+The modules of these names call them.  So does this program, which lies in the payload, with the arguments of the module
+as JSON: to pack, send and unpack a module costs a node ten times as much of a processor, and three more round trips.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import unit
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run.service import Run
+
+#: The arguments of go that every rank is told.
+COLLECTIVE: dict[str, Any] = {
+    "world_size": {"type": "int", "required": True},
+    "master_address": {"type": "str", "required": True},
+    "master_port": {"type": "int", "required": True},
+    "backend": {"type": "str", "choices": ["gloo"], "default": "gloo"},
+    "sizes_bytes": {"type": "list", "elements": "int", "default": [4096, 1048576, 16777216]},
+    "warmup": {"type": "int", "default": 5},
+    "iterations": {"type": "int", "default": 20},
+    "max_iterations": {"type": "int", "default": 0},
+    "size_seconds": {"type": "float", "default": 2.0},
+    "plateau": {"type": "bool", "default": False},
+    "join_seconds": {"type": "int", "default": 30},
+    "timeout_seconds": {"type": "int", "default": 10},
+}
+GO: dict[str, Any] = {
+    **COLLECTIVE,
+    "run_id": {"type": "str", "required": True},
+    "ranks": {"type": "list", "elements": "int", "required": True},
+    "deadline_seconds": {"type": "int", "default": 60},
+}
+COLLECT: dict[str, Any] = {
+    "run_id": {"type": "str", "required": True},
+    # For the action plugin, on the controller.
+    "progress": {"type": "str", "choices": ["auto", "always", "never"], "default": "never"},
+    "look": {"type": "bool", "default": False},
+    "wait_seconds": {"type": "int", "default": 60},
+}
+
+
+def go(_run: Run, given: dict[str, Any]) -> dict[str, Any]:
+    """Hand the worker its ranks.  given: as ``GO`` has it.  Returns the result of the module."""
+    data = {
+        "ranks": given["ranks"],
+        "deadline_seconds": given["deadline_seconds"],
+        "collective": {name: given[name] for name in COLLECTIVE},
+    }
+    try:
+        unit.go(given["run_id"], data)
+    except unit.UnitError as error:
+        return {"changed": False, "started": False, "error": str(error)}
+    return {"changed": False, "started": True}
+
+
+def collect(run: Run, given: dict[str, Any]) -> dict[str, Any]:
+    """Wait for the ranks, end the worker.  given: as ``COLLECT`` has it.  Returns the result of the module."""
+    run_id = given["run_id"]
+    try:
+        state = unit.wait(run, run_id, given["wait_seconds"])
+        unit.stop(run, run_id)
+    except unit.UnitError as error:
+        return {"failed": True, "msg": str(error)}
+    return {"changed": False, "run_id": run_id, **(state or {"state": "lost"})}
+
+
+STEPS = {"go": go, "collect": collect}
+SPECS = {"go": GO, "collect": COLLECT}
+
+
+def taken(step: str, run: Run, given: dict[str, Any]) -> dict[str, Any]:
+    """The result of a step.  run: starts commands, as ``AnsibleModule.run_command`` does."""
+    wrong = limits.out_of_range(given)
+    if wrong:
+        return {"failed": True, "msg": "; ".join(wrong)}
+    return STEPS[step](run, given)
+
+
+def run_command(argv: list[str]) -> tuple[int, str, str]:
+    """Exit code, output and errors of a command."""
+    done = subprocess.run(argv, capture_output=True, text=True, errors="replace", check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(taken(sys.argv[1], run_command, json.loads(sys.argv[2]))) + "\n")
