@@ -9,6 +9,7 @@ What ssh does when a node is lost is shown in molecule/cluster/tests/test_check.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -59,6 +60,20 @@ def test_a_rank_that_dies_or_hangs_is_named(
     others = [rank for rank in ended.report["ranks"] if rank["host"] != name]
     assert len(others) == 3 and all(any(event["event"] == "joined" for event in rank["events"]) for rank in others)
     results.record(fault, "we", time.monotonic() - struck, ended.report["headline"])
+
+
+def test_ranks_that_need_longer_are_not_said_to_hang(clean: NetCluster) -> None:
+    """As many iterations of 32 MiB as it takes to be sure are too many for six seconds; each try has twice the time."""
+    work = ["-e", '{"cluster_check_sizes_bytes": [33554432], "cluster_check_size_seconds": 3600}']
+    variables = {"cluster_check_deadline_seconds": 3}
+    tries = 1
+    while (ended := check(clean, *work, "-e", json.dumps(variables))).code != 0:
+        assert errors(ended.report) == [("GC-RUN-006", []), ("GC-RUN-001", [])], ended.text
+        assert ended.report["culprits"] == {} and ended.report["rounds"] == []
+        variables = ended.report["findings"][0]["variables"]["gpu_cluster"]
+        tries += 1
+        assert tries < 6, ended.text
+    assert tries > 1, ended.text
 
 
 @pytest.mark.parametrize("state", ["waiting", "running"])

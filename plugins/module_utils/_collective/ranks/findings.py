@@ -15,6 +15,7 @@ from typing import Any
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import ERROR, Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import data_findings
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import results as rank_results
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import slow as slow_ranks
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import trouble as rank_trouble
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks.results import (
     Rank,
@@ -58,9 +59,10 @@ def findings(
     ranks = rank_results.table(the_plan, collect)
     sizes = rank_results.sizes(ranks, the_plan["world_size"])
     wrong = data_findings.findings(ranks, backend)
-    trouble = rank_trouble.judge(ranks, lost, [*lost.values(), *known, *wrong], addresses, versions)
+    slow = slow_ranks.findings(collect, ranks)
+    trouble = rank_trouble.judge(ranks, lost, [*lost.values(), *known, *wrong, *slow], addresses, versions)
     return Judgement(
-        findings=wrong + trouble.findings + interface(the_plan, collect, sizes),
+        findings=wrong + slow + trouble.findings + interface(the_plan, collect, sizes),
         unexplained=trouble.unexplained,
         sizes=sizes,
         ranks=[dict(rank, **trouble.texts.get(rank["rank"], {})) for rank in ranks],

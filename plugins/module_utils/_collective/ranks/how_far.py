@@ -47,7 +47,7 @@ class Note:
         """Change these fields.  A full disk is no reason to end a measurement."""
         if self._handle is not None:
             self._fields.update(fields)
-            self._written = time.monotonic()
+            self._written = self._fields["written_monotonic"] = time.monotonic()
             with contextlib.suppress(OSError):
                 os.pwrite(self._handle, json.dumps(self._fields).ljust(NOTE_BYTES).encode(), 0)
 
@@ -75,6 +75,20 @@ def read(path: str, most: int) -> Any:
             return json.loads(stream.read(most))
     except (OSError, ValueError):
         return None
+
+
+def when_ended(directory: str, **limits: float) -> dict[str, Any] | None:
+    """The note of ranks that have ended just now, with ``seconds_ago``: since rank 0 wrote it.  None without a note.
+
+    limits: what the ranks were told, to be judged together with it.
+
+    CLOCK_MONOTONIC counts for all processes of the machine, and no correction of the time of day moves it.
+    """
+    note = read(os.path.join(directory, NOTE), NOTE_BYTES)
+    written = note.pop("written_monotonic", None) if isinstance(note, dict) else None
+    if not isinstance(written, float):
+        return None
+    return dict(note, seconds_ago=round(time.monotonic() - written, 1), **limits)
 
 
 def works(directory: str, pid: Any) -> bool:

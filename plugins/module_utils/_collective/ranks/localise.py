@@ -22,7 +22,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import findings as rank_findings
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import pairs as rank_pairs
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import results as rank_results
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import trouble
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import slow, trouble
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks.pairs import (
     FAILED,
     LOST,
@@ -103,10 +103,14 @@ def _errors(the_plan: Mapping[str, Any], collect: Results) -> list[Finding]:
 def _is_open(errors: Sequence[Finding]) -> bool:
     """Whether nobody was named, or somebody by what others saw: a rank that says itself what it lacks needs no pairs.
 
-    What nobody explains is open too, and so are wrong sums, which hardly ever come from where they are seen.
+    What nobody explains is open too, and so are wrong sums, which hardly ever come from where they are seen.  Ranks
+    that were only slow are not: in pairs they would do what they did.
     """
+    found = {one.id for one in errors}
+    if WRONG in found or slow.SLOW_ID in found:
+        return WRONG in found
     named = [one for one in errors if one.hosts]
-    return not named or any(one.id in INDIRECT for one in named) or any(one.id == WRONG for one in errors)
+    return not named or any(one.id in INDIRECT for one in named)
 
 
 def _sizes(ranks: Sequence[Mapping[str, Any]], sizes_bytes: Sequence[int]) -> list[int]:

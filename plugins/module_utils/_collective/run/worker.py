@@ -37,7 +37,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
     bind_samples,
     sample_ports,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks.how_far import NOTE
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import how_far
 
 RANK_MODULE = "ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks.rank"
 # How soon it sees the job and the end of a rank. Connections and what ranks write wake it at once; while ranks are
@@ -166,6 +166,7 @@ class Worker:
         self.state: dict[str, Any] = {"state": "waiting", "pid": os.getpid(), "hostname": socket.gethostname()}
         self.end = time.monotonic() + self.job["lifetime_seconds"]
         self.ranks_end: float | None = None
+        self.limits: dict[str, float] = {}
         self.rendezvous: list[socket.socket] = []
 
     def open_listeners(self) -> None:
@@ -222,7 +223,13 @@ class Worker:
         self.selector.unregister(self.rendezvous[0])
         self.state.update(state="running", interface_before=interface_bytes(self.job["interface"]))
         self.ranks_end = time.monotonic() + go["deadline_seconds"]
-        job = dict(go["collective"], listen_fd=self.rendezvous[0].fileno(), note=os.path.join(self.run_dir, NOTE))
+        self.limits = {
+            "deadline_seconds": go["deadline_seconds"],
+            "timeout_seconds": go["collective"]["timeout_seconds"],
+        }
+        job = dict(
+            go["collective"], listen_fd=self.rendezvous[0].fileno(), note=os.path.join(self.run_dir, how_far.NOTE)
+        )
         for rank, number in zip(self.ranks, go["ranks"]):
             rank.start(dict(job, rank=number))
         self.rendezvous[0].close()
@@ -236,6 +243,8 @@ class Worker:
         after = interface_bytes(self.job["interface"])
         before = self.state.pop("interface_before")
         self.state.update(state=state, interface_bytes={name: after[name] - before[name] for name in after})
+        if any(rank.exit_code for rank in self.ranks):
+            self.state["how_far"] = how_far.when_ended(self.run_dir, **self.limits)
         self.ranks_end = None
         self.save()
 

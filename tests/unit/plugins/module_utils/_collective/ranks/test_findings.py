@@ -49,12 +49,14 @@ class Run:
         self.moved: dict[str, int] = {}
         self.known: list[Finding] = []
         self.lost: dict[str, Finding] = {}
+        self.how_far: dict[str, dict[str, Any] | None] = {}
 
     def collect(self) -> dict[str, Any]:
         return {
             host: {
                 "state": self.states.get(host, "finished"),
                 "hostname": host,
+                "how_far": self.how_far.get(host),
                 "interface_bytes": {"rx_bytes": self.moved.get(host, 10**8), "tx_bytes": 10**8},
                 "ranks": [
                     {
@@ -412,3 +414,52 @@ def test_wrong_data_explains_ranks_that_did_not_finish() -> None:
     run.all_but("n1", RECV)
     found = run.judge()
     assert [one.id for one in found.findings] == ["GC-DATA-001", "GC-RUN-001"] and found.findings[1].hosts == ()
+
+
+def cut_off(seconds_ago: float = 0.4) -> Run:
+    """All ranks are killed at their deadline; rank 0 has finished an iteration so long before."""
+    run = Run()
+    for host in HOSTS:
+        run.events[host], run.states[host], run.exits[host] = [STORE, JOINED, size(4)], "deadline", -9
+    note = {"backend": "gloo", "size_bytes": MIB, "number": 4, "of": 6, "iterations": 12, "at_most": 65}
+    run.how_far["n1"] = {**note, "seconds_ago": seconds_ago, "deadline_seconds": 43, "timeout_seconds": 10}
+    return run
+
+
+def test_ranks_that_are_slow_did_not_hang() -> None:
+    found = cut_off().judge()
+    assert ids(found) == [("GC-RUN-006", ()), ("GC-RUN-001", ())]
+    slow, summary = found.findings
+    assert slow.cause == (
+        "the ranks did not hang: at their deadline of 43 s they were at work on 1 MiB (size 4 of 6), "
+        "iteration 12 of 65 at most"
+    )
+    assert slow.variables == {"gpu_cluster": {"cluster_check_deadline_seconds": 86}}
+    assert "explained by the findings above" in summary.cause
+
+
+def test_the_first_deadline_ends_the_connections_of_the_others() -> None:
+    """Each node counts from its own start: forks makes some of them earlier."""
+    run = cut_off()
+    run.events["n1"], run.states["n1"], run.exits["n1"] = [STORE, JOINED, size(4), error(CLOSED)], "finished", 1
+    found = run.judge()
+    assert ids(found) == [("GC-RUN-006", ()), ("GC-RUN-001", ())] and found.unexplained == []
+    assert found.ranks[0]["explained_by"] == "GC-RUN-006"
+
+
+def test_what_was_no_deadline_or_no_work_is_not_called_slow() -> None:
+    hangs = cut_off(seconds_ago=5.1)
+    never_joined = cut_off()
+    never_joined.events["n3"] = [STORE]
+    died = cut_off()
+    died.states["n3"], died.exits["n3"] = "finished", -9
+    says_why = cut_off()
+    says_why.events["n3"] = [STORE, JOINED, error("RuntimeError: no space left on device")]
+    nobody_killed = cut_off()
+    for host in HOSTS:
+        nobody_killed.events[host] = [STORE, JOINED, error(CLOSED)]
+        nobody_killed.states[host] = "finished"
+    no_size_yet = cut_off()
+    no_size_yet.how_far["n1"] = {"backend": "gloo", "seconds_ago": 0.1, "deadline_seconds": 43, "timeout_seconds": 10}
+    for run in (hangs, never_joined, died, says_why, nobody_killed, no_size_yet):
+        assert "GC-RUN-006" not in {one.id for one in run.judge().findings}

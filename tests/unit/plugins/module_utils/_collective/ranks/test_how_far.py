@@ -64,12 +64,13 @@ def test_a_look_finds_the_note_of_rank_0(run_dir: Path, worker: subprocess.Popen
     note = how_far.Note(0, str(run_dir / how_far.NOTE))
     note.write(backend="gloo")
     note.begin(JOB, 1)
-    note.write(iterations=1000)
-    expected = {"backend": "gloo", "size_bytes": 4096, "number": 2, "of": 2, "iterations": 1000, "at_most": 65}
-    assert look(run_dir) == {"state": "running", "note": expected}
+    expected = {"backend": "gloo", "size_bytes": 4096, "number": 2, "of": 2, "at_most": 65}
     # Nothing of the longer one is left.
-    note.write(iterations=1)
-    assert look(run_dir)["note"] == dict(expected, iterations=1)
+    for iterations in (1000, 1):
+        note.write(iterations=iterations)
+        seen = look(run_dir)
+        assert abs(time.monotonic() - seen["note"].pop("written_monotonic")) < 30
+        assert seen == {"state": "running", "note": dict(expected, iterations=iterations)}
 
 
 def test_within_a_group_the_note_is_renewed_once_a_second(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +95,7 @@ def test_a_note_that_cannot_be_written_stops_no_rank(run_dir: Path) -> None:
     how_far.Note(0, str(run_dir / "missing" / "note")).write(backend="gloo")
     full = how_far.Note(0, "/dev/full")
     full.write(backend="gloo")
-    assert full._fields == {"backend": "gloo"}
+    assert full._fields["backend"] == "gloo"
 
 
 def test_a_look_waits_for_the_end_and_no_longer(run_dir: Path, worker: subprocess.Popen[bytes]) -> None:
@@ -127,3 +128,20 @@ def test_what_the_user_puts_there_is_not_followed(run_dir: Path) -> None:
     (run_dir / how_far.NOTE).unlink()
     os.mkfifo(run_dir / how_far.NOTE)
     assert look(run_dir)["note"] is None
+
+
+def test_when_the_ranks_have_ended_the_note_has_an_age(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert how_far.when_ended(str(run_dir)) is None
+    now = [100.0]
+    monkeypatch.setattr(how_far, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    how_far.Note(0, str(run_dir / how_far.NOTE)).begin(JOB, 0)
+    now[0] += 2.52
+    found = how_far.when_ended(str(run_dir), timeout_seconds=10)
+    assert found is not None and found.pop("seconds_ago") == 2.5
+    assert found == {"size_bytes": 4, "number": 1, "of": 2, "iterations": 0, "at_most": 65, "timeout_seconds": 10}
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", '{"written_monotonic": "now"}', "no JSON"])
+def test_a_note_that_is_none_has_no_age(run_dir: Path, content: str) -> None:
+    (run_dir / how_far.NOTE).write_text(content)
+    assert how_far.when_ended(str(run_dir)) is None

@@ -110,6 +110,20 @@ def test_no_pairs_where_nobody_took_part(plan: dict[str, Any]) -> None:
     assert begin({}, plan)["next"]["pairs"] == []
 
 
+def test_no_pairs_where_the_ranks_were_only_slow() -> None:
+    """Each pair would do what all together did: move data, slowly."""
+    collect = {host: hung() for host in HOSTS}
+    assert begin(collect)["next"]["pairs"]
+    note = {"size_bytes": MIB, "number": 2, "of": 2, "iterations": 3, "at_most": 65}
+    collect["n1"]["how_far"] = {**note, "seconds_ago": 0.2, "deadline_seconds": 40, "timeout_seconds": 10}
+    assert begin(collect)["next"]["pairs"] == []
+    # Wrong sums are another matter: they are looked for.
+    wrong = {"event": "wrong", "size_bytes": 4096, **WRONG}
+    for host in HOSTS:
+        collect[host]["ranks"][0]["events"].append(wrong)
+    assert begin(collect)["next"]["pairs"]
+
+
 def test_two_nodes_are_a_pair_already() -> None:
     two = {"hosts": HOSTS[:2], "ranks": {"n1": [0], "n2": [1]}, "world_size": 2}
     assert begin({"n1": answer(*VICTIM, exit_code=1), "n2": hung()}, two)["next"]["pairs"] == []

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import socket
 import subprocess
 import sys
 import time
@@ -20,7 +21,7 @@ import pytest
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import dialing
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import protocol as mesh
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import how_far
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import unit, worker
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import launch, worker
 
 NONCE = "0123456789abcdef" * 2
 GOOD = 'echo \'{"event": "ready", "torch": "x"}\'; read -r job; echo "$job" > job.seen; echo \'{"event": "done"}\''
@@ -38,7 +39,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         program.write_text(f"#!/bin/bash\n{rank_program}\n")
         program.chmod(0o755)
         (tmp_path / "out").mkdir()
-        unit.write_payload(str(tmp_path / "payload"))
+        launch.write_payload(str(tmp_path / "payload"))
         job = {
             "nonce": NONCE,
             "address": "127.0.0.1",
@@ -79,7 +80,7 @@ def state(run_dir: Path, *wanted: str, seconds: float = 15) -> dict[str, Any]:
 
 
 def go(run_dir: Path, deadline: float) -> None:
-    data = {"ranks": [3], "deadline_seconds": deadline, "collective": {"world_size": 8}}
+    data = {"ranks": [3], "deadline_seconds": deadline, "collective": {"world_size": 8, "timeout_seconds": 10}}
     worker.write_json(str(run_dir / "go.json"), data)
 
 
@@ -113,7 +114,7 @@ def test_a_rank_gets_its_job_and_is_reported(start: Start) -> None:
     job = json.loads((run_dir / "out" / "job.seen").read_text())
     assert job["rank"] == 3 and job["world_size"] == 8 and job["listen_fd"] > 2
     assert job["note"] == str(run_dir / how_far.NOTE)
-    assert set(found["interface_bytes"]) == {"rx_bytes", "tx_bytes"}
+    assert set(found["interface_bytes"]) == {"rx_bytes", "tx_bytes"} and "how_far" not in found
 
 
 def test_a_hanging_rank_and_its_children_are_killed_at_the_deadline(start: Start) -> None:
@@ -125,6 +126,16 @@ def test_a_hanging_rank_and_its_children_are_killed_at_the_deadline(start: Start
     assert [event["event"] for event in found["ranks"][0]["events"]] == ["ready"]
     time.sleep(0.2)
     assert not alive(int((run_dir / "out" / "child.pid").read_text()))
+
+
+def test_how_far_killed_ranks_had_come_is_told(start: Start) -> None:
+    run_dir, _process = start(HANGS)
+    state(run_dir, "waiting")
+    how_far.Note(0, str(run_dir / how_far.NOTE)).write(number=2, of=6)
+    go(run_dir, 0.5)
+    found = state(run_dir, "deadline", seconds=5)["how_far"]
+    assert 0.5 <= found.pop("seconds_ago") < 10
+    assert found == {"number": 2, "of": 6, "deadline_seconds": 0.5, "timeout_seconds": 10}
 
 
 def test_a_rank_that_only_closes_its_output_does_not_stop_the_worker(start: Start) -> None:
@@ -183,15 +194,23 @@ def test_every_rail_is_listened_on_and_one_that_is_missing_stops_nothing(start: 
     assert missing == {**rails[2], "ports": [], "error": "Cannot assign requested address"}
 
 
+def held(port: int) -> socket.socket:
+    """Something that listens there, once the ranks of the test before are gone, which have the port too."""
+    end = time.monotonic() + 10
+    while True:
+        try:
+            return socket.create_server(("127.0.0.1", port))
+        except OSError:
+            assert time.monotonic() < end, f"port {port} is taken"
+            time.sleep(0.05)
+
+
 def test_a_taken_rendezvous_port_is_replaced_by_a_later_one(start: Start) -> None:
-    (taken,) = mesh.bind_samples("127.0.0.1", 29500, 29599, 1)
-    try:
+    with held(29500):
         run_dir, _process = start(GOOD)
         found = state(run_dir, "waiting")
-        assert taken.getsockname()[1] < found["ports"][0]["port"] <= 29599
+        assert 29500 < found["ports"][0]["port"] <= 29599
         assert {"range": "rendezvous", "port": 29500} in found["taken"]
-    finally:
-        taken.close()
 
 
 def test_the_ranks_keep_the_limit_of_open_files_of_their_user(start: Start) -> None:

@@ -1,0 +1,72 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Ranks that were at work when their time was over: slow, or too much to do, but no hang.  Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits, repair
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import ERROR, Finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks.results import (
+    Rank,
+    Results,
+    events,
+)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports.words import human_bytes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.texts import lookup
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.texts.text import PEER
+
+SLOW_ID = "GC-RUN-006"
+#: How old the last sign of rank 0 may be: half of the time after which a collective that hangs becomes an error.
+PART_OF_TIMEOUT = 0.5
+
+
+def findings(collect: Results, ranks: Sequence[Rank]) -> list[Finding]:
+    """One finding, which accuses nobody, when the deadline came while all ranks were at work.
+
+    collect: host to the result of collective_collect, whose ``how_far`` is that of rank 0.  ranks: all of the plan.
+    """
+    if not all(_cut_off(rank) for rank in ranks) or not any(_killed(rank) for rank in ranks):
+        return []
+    told = [result["how_far"] for result in collect.values() if (result.get("how_far") or {}).get("number")]
+    if not told or told[0]["seconds_ago"] > PART_OF_TIMEOUT * told[0]["timeout_seconds"]:
+        return []
+    note = told[0]
+    reached = (
+        f"{human_bytes(note['size_bytes'])} (size {note['number']} of {note['of']}), iteration {note['iterations']} of "
+        f"{note['at_most']} at most"
+    )
+    (_least, most) = limits.LIMITS["deadline_seconds"]
+    enough = min(2 * note["deadline_seconds"], int(most))
+    return [
+        Finding(
+            SLOW_ID,
+            ERROR,
+            (),
+            f"the ranks did not hang: at their deadline of {note['deadline_seconds']} s they were at work on {reached}",
+            "give them more time, or less to do: fewer of cluster_check_sizes_bytes, less cluster_check_size_seconds",
+            (f"rank 0 had finished an iteration {note['seconds_ago']} s before its end",),
+            ruled_out=(
+                "a rank that hangs or a network that drops: a collective that stops is an error after "
+                f"{note['timeout_seconds']} s",
+            ),
+            variables={"gpu_cluster": {"cluster_check_deadline_seconds": enough}},
+            reproduce=repair.check(),
+        )
+    ]
+
+
+def _killed(rank: Rank) -> bool:
+    return rank["state"] == "deadline" and not events(rank, "done") and not events(rank, "error")
+
+
+def _cut_off(rank: Rank) -> bool:
+    """Whether a rank was at work until its worker killed it, or until the first of the others was killed."""
+    if not events(rank, "joined"):
+        return False
+    if _killed(rank) or events(rank, "done"):
+        return True
+    matches = [lookup.match(event["text"], {}) for event in events(rank, "error")]
+    return bool(matches) and all(match is not None and match.text.about == PEER for match in matches)
