@@ -132,11 +132,15 @@ def test_two_checks_at_once_are_kept_apart_and_the_later_one_says_so(cluster: Cl
 
 def test_what_an_earlier_run_left_is_ended_and_named(cluster: Cluster) -> None:
     name, *_others = cluster.hosts
-    with under_way(cluster, *LONG, *SHORT_DEADLINE):
+    with under_way(cluster, *LONG, "-e", "cluster_check_deadline_seconds=20"):
         run_id = run_in_state(cluster, name, "running")
+        # From now on its rank says nothing, and the worker writes nothing: it would end without its folder.
+        joined = f"grep -s joined /run/gpu-cluster-check/{run_id}/out/state.json; true"
+        wait_for(lambda: bool(cluster.shell(name, joined)), 30, f"the rank of {name}")
     # The controller is gone, and on one node so are the files.
     cluster.shell(name, f"rm -r /run/gpu-cluster-check/{run_id}")
     ended = cluster.check()
     assert f"processes that the earlier run {run_id} had left on {name} were ended" in ended.text
-    wait_for(lambda: cluster.running() == [], 90, "the end of the other workers")
+    # README of cluster_check: deadline + 104 s.
+    wait_for(lambda: cluster.running() == [], 20 + 104, "the end of the other workers")
     assert cluster.check().code == 0 and cluster.left_over() == []
