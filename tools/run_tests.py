@@ -271,12 +271,11 @@ class Beside:
             return Outcome(self.part.name, checks.FAILED, time.monotonic() - self.started)
 
 
-def run_all(folder: Path) -> list[Outcome]:
+def run_all() -> list[Outcome]:
     """Every part, one of them beside the others."""
     parts = {part.name: part for part in PARTS}
-    beside = Beside(parts.pop(BESIDE), folder)
-    outcomes = [run_part(part) for part in parts.values()]
-    return [*outcomes, beside.ended()]
+    beside = parts.pop(BESIDE)
+    return run_with(list(parts.values()), beside)
 
 
 def summary(outcomes: Sequence[Outcome], seconds: float) -> str:
@@ -316,8 +315,7 @@ def main() -> int:
         parts = named(arguments.parts)
         outcomes = watched(parts, lambda: [run_part(part) for part in parts])
     else:
-        with tempfile.TemporaryDirectory() as folder:
-            outcomes = watched(PARTS, lambda: run_all(Path(folder)))
+        outcomes = watched(PARTS, run_all)
     print(f"\n{summary(outcomes, time.monotonic() - started)}", flush=True)
     if arguments.outcome:
         result = {"tally": asdict(outcomes[0].tally), "seconds": outcomes[0].seconds}

@@ -71,9 +71,7 @@ def child(monkeypatch: pytest.MonkeyPatch) -> type[Child]:
     return Child
 
 
-def test_the_part_beside_is_awaited_and_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, child: type[Child]
-) -> None:
+def test_the_part_beside_is_awaited_and_counted(monkeypatch: pytest.MonkeyPatch, child: type[Child]) -> None:
     ran = []
 
     def one(part: Part) -> Outcome:
@@ -81,7 +79,7 @@ def test_the_part_beside_is_awaited_and_counted(
         return Outcome(part.name, checks.PASSED, 1.0)
 
     monkeypatch.setattr(run_tests, "run_part", one)
-    outcomes = run_tests.run_all(tmp_path)
+    outcomes = run_tests.run_all()
     assert run_tests.BESIDE not in ran and child.started == [run_tests.BESIDE]
     names = [outcome.name for outcome in outcomes]
     assert sorted(names) == sorted(part.name for part in run_tests.PARTS)
