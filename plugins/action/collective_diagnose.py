@@ -63,6 +63,7 @@ ARGUMENT_SPEC = {
     "pairs": {"type": "dict", "default": {}},
     "openmpi_job": {"type": "dict", "default": {}},
     "openmpi": {"type": "dict", "default": {}},
+    "openmpi_clear": {"type": "dict", "default": {}},
     "facts": {"type": "dict", "default": {}},
     "pins": {"type": "dict", "default": {}},
     "report_dir": {"type": "path", "default": ""},
@@ -132,7 +133,10 @@ class ActionModule(ActionBase):
         if wrong:
             return dict(result, failed=True, msg="; ".join(wrong))
         given["unreachable"] = {
-            host: str(read.get("msg", "")) for host, read in given["facts"].items() if read.get("unreachable")
+            host: str(answer.get("msg", ""))
+            for step in (given["facts"], given.pop("openmpi_clear"))
+            for host, answer in step.items()
+            if answer.get("unreachable")
         }
         given["facts"] = {
             host: read.get("ansible_facts", {}).get("gpu_node", {}) for host, read in given["facts"].items()

@@ -148,6 +148,11 @@ options:
     description: Host to the result of M(baremetal.gpu_cluster.collective_mpi), of the one host that ran it.
     type: dict
     default: {}
+  openmpi_clear:
+    description: Host to the result of M(baremetal.gpu_cluster.collective_mpi) with C(clear). A host that could not be
+      reached for it, or for O(facts), is named.
+    type: dict
+    default: {}
   facts:
     description:
       - Host to the result of M(baremetal.gpu_cluster.gpu_node_facts), empty for a host without one. The versions of

@@ -19,7 +19,7 @@ class Run:
     members: the whole cluster, in rank order.  selected: the members this run was meant for (all but those excluded by
     ``--limit``).  static, launch, probe, go, collect: host to the result of that module; a host without a result was
     lost on the way.  plan: what ``plan.make_plan`` returned.  facts: host to what gpu_node_facts read, empty for a host
-    without.  unreachable: host to what Ansible said, where it could not be reached for its facts any more.  pins: host
+    without.  unreachable: host to what Ansible said, where it could not be reached after the measurement.  pins: host
     to the variables of its inventory that are compared with the facts.  known_members and port_plan: as the role common
     publishes them; without them the static stage is skipped.  labels: host to its labels. user: who ran the ranks,
     empty for root.  started: ISO 8601, UTC.  seconds: until now.  strict: a text that nothing explains fails the run.

@@ -29,6 +29,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mpi.results import Results, read
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mpi.wrong import wrong_results
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.node import listed
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import slow, trouble
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run_data import Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.texts import causes, lookup
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.texts.lookup import Match
@@ -90,7 +91,7 @@ def judge(run: Run, known: Sequence[Finding]) -> Judgement:
     if given["state"] == "failed":
         return _stage([_failed(job, given)])
     results = read(job, given, run.launch)
-    found, blamed = _findings(results, known)
+    found, blamed = _findings(results, _of_faults(known))
     unexplained = _unexplained(results) if not results.passed else []
     stage = judged(STAGE, found)
     if stage.result == verdict.FAILED.lower():
@@ -134,6 +135,13 @@ def _failed(job: Mapping[str, Any], given: Mapping[str, Any]) -> Finding:
         command=repair.site("openmpi", (job["host"],)),
         reproduce=repair.check([one["host"] for one in job["nodes"][:2]]),
     )
+
+
+def _of_faults(known: Sequence[Finding]) -> list[Finding]:
+    """Without what says that the ranks of the collective were slow: Open MPI has a job and a time of its own."""
+    if not any(one.id == slow.SLOW_ID for one in known):
+        return list(known)
+    return [one for one in known if one.id not in (slow.SLOW_ID, trouble.SUMMARY)]
 
 
 def _findings(results: Results, known: Sequence[Finding]) -> Outcome:

@@ -96,6 +96,13 @@ def test_a_node_that_is_lost_when_its_facts_are_read_is_told_from_one_without_fa
     assert [one["hosts"] for one in found if one["id"] == "GC-HOST-001"] == [("n1",)]
 
 
+def test_a_node_that_is_lost_when_what_mpirun_left_is_ended_is_told(judge: Judge) -> None:
+    """It takes no further part, so there are no facts of it."""
+    found = judge(openmpi_clear={"n2": {"unreachable": True, "msg": "ssh: timed out"}}, facts={"n1": {}, "n2": {}})
+    (lost,) = [one for one in found["report"]["findings"] if one["id"] == "GC-HOST-001"]
+    assert lost["hosts"] == ("n2",) and lost["evidence"] == ("n2: ssh: timed out",)
+
+
 def test_all_files_are_written(judge: Judge, tmp_path: Path) -> None:
     result = judge(report_dir=str(tmp_path / "new"))
     assert {path.name for path in (tmp_path / "new").iterdir()} == FILES and result["missing_files"] == []

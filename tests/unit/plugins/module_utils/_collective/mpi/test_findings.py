@@ -195,6 +195,13 @@ def test_what_is_about_another_node_or_a_warning_explains_nothing(known: Finding
     assert told(judge(RECORDED["5.0.11 other host key"], (known,))) == [("GC-MPI-001", ERROR, ("n3",))]
 
 
+def test_that_the_ranks_of_the_collective_were_slow_explains_nothing() -> None:
+    """They did not finish, with nobody to blame; ssh to n3 fails all the same."""
+    known = (error("GC-RUN-006"), error("GC-RUN-001"))
+    assert told(judge(RECORDED["5.0.11 other host key"], known)) == [("GC-MPI-001", ERROR, ("n3",))]
+    assert told(judge(RECORDED["5.0.11 other host key"], known[1:])) == []
+
+
 def test_when_all_hang_alike_nobody_is_accused() -> None:
     given = copy.deepcopy(RECORDED["5.0.11 n2 drops data"])
     for event in given["events"]:
