@@ -39,6 +39,8 @@ TEXT_CHARACTERS = 300
 #: Lines that torch writes when nothing is wrong yet, with their stacks.  A rank that comes to the rendezvous early
 #: writes dozens.
 WARNING_LINE = re.compile(r"^(\[W\d|frame #\d|Exception raised from|<omitting )")
+#: A warning of Python's, with the line of source that follows it: ``/usr/lib/x.py:12: UserWarning: text``.
+PYTHON_WARNING = re.compile(r"^\S+:\d+: \w*Warning: .*\n(?:  .*\n?)?", re.MULTILINE)
 SUMMARY = "GC-RUN-001"
 #: The last event of a rank that did not come as far as the rendezvous.
 BEFORE_RENDEZVOUS = ("nothing", "ready")
@@ -157,7 +159,8 @@ def _unfinished(rank: Mapping[str, Any], versions: Mapping[str, str]) -> Unfinis
 def _without_warnings(text: str) -> str:
     """Standard error without what is no error, and without the line in whose middle the worker has cut it."""
     lines = text.splitlines()[1:] if len(text.encode("utf-8")) >= STDERR_BYTES else text.splitlines()
-    return "\n".join(line for line in lines if line.strip() and not WARNING_LINE.match(line))
+    text = PYTHON_WARNING.sub("", "\n".join(lines) + "\n")
+    return "\n".join(line for line in text.splitlines() if line.strip() and not WARNING_LINE.match(line))
 
 
 def _can_explain(finding: Finding, hosts: set[str]) -> bool:

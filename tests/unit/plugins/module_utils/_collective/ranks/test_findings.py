@@ -463,3 +463,17 @@ def test_what_was_no_deadline_or_no_work_is_not_called_slow() -> None:
     no_size_yet.how_far["n1"] = {"backend": "gloo", "seconds_ago": 0.1, "deadline_seconds": 43, "timeout_seconds": 10}
     for run in (hangs, never_joined, died, says_why, nobody_killed, no_size_yet):
         assert "GC-RUN-006" not in {one.id for one in run.judge().findings}
+
+
+def test_a_warning_of_python_is_no_text_of_a_rank() -> None:
+    """As torch writes it without NumPy: with the line of source that it is about."""
+    run = cut_off()
+    run.stderr["n2"] = (
+        "/opt/torch/_subclasses/functional_tensor.py:368: UserWarning: Failed to initialize NumPy: No module named "
+        "'numpy' (Triggered internally at /pytorch/torch/csrc/utils/tensor_numpy.cpp:84.)\n"
+        '  cpu = _conversion_method_template(device=torch.device("cpu"))\n'
+    )
+    found = run.judge()
+    assert found.unexplained == [] and found.ranks[1]["text"] == ""
+    run.stderr["n2"] += "Segmentation fault\n"
+    assert run.judge().ranks[1]["text"] == "Segmentation fault"
