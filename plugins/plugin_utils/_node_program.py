@@ -43,19 +43,23 @@ def step(action: ActionBase, module: str, task_vars: dict[str, Any], arguments: 
     module: the full name of the module, which is called itself where the program can't be: in check mode, with
     arguments that are wrong, without a Python that is known, and for a node on which the run has left no program.
     """
+    command = "" if action._task.check_mode else _command(action, module, task_vars, arguments)
+    if command:
+        try:
+            return last_object(action._low_level_execute_command(command))
+        except ValueError:
+            pass
+    return dict(action._execute_module(module, {**action._task.args, **arguments}, task_vars=task_vars))
+
+
+def _command(action: ActionBase, module: str, task_vars: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
+    """What takes the step on the node; empty where only the module can say what is wrong, or find the Python."""
     name = module.rpartition("collective_")[2]
     where = python(action, task_vars)
-    if where and not action._task.check_mode:
-        try:
-            _result, given = action.validate_argument_spec(argument_spec=steps.SPECS[name])
-            directory = unit.run_dir(given["run_id"])
-        except (AnsibleActionFail, unit.UnitError):
-            given = {}
-        if given:
-            words = [where, "-S", "-m", steps.__name__, name, json.dumps({**given, **arguments})]
-            environment = f"PYTHONPATH={directory}/payload PYTHONDONTWRITEBYTECODE=1"
-            try:
-                return last_object(action._low_level_execute_command(f"env {environment} {shlex.join(words)}"))
-            except ValueError:
-                pass
-    return dict(action._execute_module(module, {**action._task.args, **arguments}, task_vars=task_vars))
+    try:
+        _result, given = action.validate_argument_spec(argument_spec=steps.SPECS[name])
+        payload = f"{unit.run_dir(given['run_id'])}/payload"
+    except (AnsibleActionFail, unit.UnitError):
+        return ""
+    words = [where, "-S", "-m", steps.__name__, name, json.dumps({**given, **arguments})]
+    return f"env PYTHONPATH={payload} PYTHONDONTWRITEBYTECODE=1 {shlex.join(words)}" if where else ""
