@@ -36,6 +36,13 @@ FOREIGN = (
 )
 #: Where torch's wheel for CUDA brings its NCCL along; that for the CPU, which the lab has, brings none.
 NCCL = "/opt/gpu-cluster/torch/lib/python3.11/site-packages/nvidia"
+#: What an installed wheel says of its version, to those who read files and to those who import it.
+ANOTHER_TORCH = (
+    "cd /opt/gpu-cluster/torch/lib/python3.11/site-packages && had=$(ls -d torch-*.dist-info) && "
+    "mv $had torch-{version}.dist-info && "
+    "sed -i 's/^Version: .*/Version: {version}/' torch-{version}.dist-info/METADATA && "
+    "sed -i 's/^__version__ = .*/__version__ = \"{version}\"/' torch/version.py"
+)
 FOREIGN_GONE = "kill $(cat /run/gc-foreign); rm -f /run/gc-foreign"
 
 
@@ -227,6 +234,32 @@ def test_the_finding_of_a_name_mends_it(cluster: Cluster, nodes: list[str]) -> N
         found = finding(look(cluster), "GC-NODE-001")
         assert found["variables"] == {node: {"cluster_hosts_conflicting_names": "remove"}}
         assert named(mended(cluster, found, "cluster_hosts")) == set()
+
+
+def test_the_finding_of_a_host_name_mends_it(cluster: Cluster, nodes: list[str]) -> None:
+    """As installers leave it: a name of the machine's own, in the line that Debian writes for it."""
+    node = nodes[1]
+    make = "cp /etc/hosts /run/gc-hosts && hostnamectl set-hostname gpu-old && echo 127.0.1.1 gpu-old >> /etc/hosts"
+    undo = f"hostnamectl set-hostname {node}; cat /run/gc-hosts > /etc/hosts; rm /run/gc-hosts"
+    with broken(cluster, node, make, undo):
+        found = finding(look(cluster), "GC-NODE-001")
+        assert found["variables"] == {node: {"static_network_hostname": node}}
+        assert named(mended(cluster, found, "static_network,cluster_hosts")) == set()
+
+
+def test_the_finding_of_another_torch_mends_it(cluster: Cluster, nodes: list[str]) -> None:
+    """The inventory wanted another version on one node, and got it: the pin is what has to change."""
+    node = nodes[1]
+    version = "2.0.1+cpu"
+    older = overlay(cluster, {node: {"torch_runtime_version": version.partition("+")[0]}})
+    try:
+        cluster.shell(node, ANOTHER_TORCH.format(version=version))
+        found = finding(look(cluster, *older), "GC-VER-001")
+        assert found["severity"] == "error" and found["hosts"] == [node] and version in found["cause"], found
+        assert named(mended(cluster, found, "torch_runtime")) == set()
+    finally:
+        back = cluster.play("site.yml", "--tags", "torch_runtime", "--limit", node)
+    assert back.code == 0, back.text
 
 
 def test_the_finding_of_the_ports_mends_them(cluster: Cluster, nodes: list[str]) -> None:
