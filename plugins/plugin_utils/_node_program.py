@@ -46,15 +46,24 @@ def step(action: ActionBase, module: str, task_vars: dict[str, Any], arguments: 
     command = "" if action._task.check_mode else _command(action, module, task_vars, arguments)
     if command:
         try:
-            return last_object(action._low_level_execute_command(command))
+            # Not in the folder of the user who logs in: -m looks for modules where it is started.
+            answer = last_object(action._low_level_execute_command(command, chdir="/"))
         except ValueError:
             pass
+        else:
+            # A module's result is cleaned of what Ansible would act on, such as facts; here nothing else is let in.
+            return {key: answer[key] for key in steps.RESULTS[_name(module)] if key in answer}
     return dict(action._execute_module(module, {**action._task.args, **arguments}, task_vars=task_vars))
+
+
+def _name(module: str) -> str:
+    """The step of a module."""
+    return module.rpartition("collective_")[2]
 
 
 def _command(action: ActionBase, module: str, task_vars: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
     """What takes the step on the node; empty where only the module can say what is wrong, or find the Python."""
-    name = module.rpartition("collective_")[2]
+    name = _name(module)
     where = python(action, task_vars)
     try:
         _result, given = action.validate_argument_spec(argument_spec=steps.SPECS[name])

@@ -16,6 +16,7 @@ import json
 import os
 import pwd
 import shutil
+import stat
 import sys
 import time
 from collections.abc import Iterator
@@ -89,10 +90,17 @@ def write_payload(directory: str) -> None:
 
 @contextlib.contextmanager
 def alone() -> Iterator[None]:
-    """One module at a time starts a run or clears up: a run that is being started has files and no process yet."""
-    os.makedirs(unit.BASE_DIR, mode=0o755, exist_ok=True)
-    handle = os.open(unit.BASE_DIR, os.O_RDONLY | os.O_CLOEXEC)
+    """One module at a time starts a run or clears up: a run that is being started has files and no process yet.
+
+    What it makes can be read by the user of the ranks, whatever umask the site gives to root.
+    """
+    umask = os.umask(0o022)
+    handle = -1
     try:
+        os.makedirs(unit.BASE_DIR, exist_ok=True)
+        if stat.S_IMODE(os.stat(unit.BASE_DIR).st_mode) != 0o755:
+            os.chmod(unit.BASE_DIR, 0o755)
+        handle = os.open(unit.BASE_DIR, os.O_RDONLY | os.O_CLOEXEC)
         end = time.monotonic() + LOCK_SECONDS
         while True:
             try:
@@ -104,7 +112,9 @@ def alone() -> Iterator[None]:
                 time.sleep(0.05)
         yield
     finally:
-        os.close(handle)
+        os.umask(umask)
+        if handle >= 0:
+            os.close(handle)
 
 
 class Earlier(NamedTuple):
@@ -138,7 +148,9 @@ def clear_earlier_runs(run: Run) -> Earlier:
 
 def _clear_earlier_runs(keeper: service.Service) -> Earlier:
     earlier = Earlier([], [])
-    for run_id in sorted({*os.listdir(unit.BASE_DIR), *keeper.runs()}):
+    # Without systemd, any user's process can say that it belongs to a run, and give it any name.
+    named = {*os.listdir(unit.BASE_DIR), *keeper.runs()}
+    for run_id in sorted(name for name in named if unit.RUN_ID.fullmatch(name)):
         if keeper.is_active(run_id):
             if not overdue(run_id):
                 earlier.active.append(run_id)

@@ -77,6 +77,11 @@ def collect(run: Run, given: dict[str, Any]) -> dict[str, Any]:
 
 STEPS = {"go": go, "collect": collect}
 SPECS = {"go": GO, "collect": COLLECT}
+#: What the results may hold.
+RESULTS = {
+    "go": ("changed", "failed", "msg", "started", "error"),
+    "collect": ("changed", "failed", "msg", "run_id", *unit.STATE),
+}
 
 
 def taken(step: str, run: Run, given: dict[str, Any]) -> dict[str, Any]:

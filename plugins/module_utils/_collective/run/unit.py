@@ -9,13 +9,13 @@ All commands go through an injected ``run`` (``AnsibleModule.run_command`` fits)
 from __future__ import annotations
 
 import errno
-import json
 import os
 import re
 import shutil
 import time
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import how_far, said
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import service, worker
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run.service import Run
 
@@ -25,6 +25,21 @@ RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{3,39}")
 ENDED = ("finished", "deadline", "failed")
 #: The state of a worker that has ended without having come to one of these.
 DIED = "died"
+#: The state before the ranks have a job.
+WAITING = "waiting"
+#: What a state may hold, and nothing else: the user of the ranks, who must not become root by it, could write anything.
+STATE: dict[str, Any] = {
+    "state": str,
+    "pid": int,
+    "hostname": str,
+    "error": str,
+    "ports": list,
+    "taken": list,
+    "rails": list,
+    "interface_bytes": dict,
+    "how_far": (dict, type(None)),
+    "ranks": list,
+}
 
 
 class UnitError(Exception):
@@ -50,15 +65,17 @@ def explained(error: OSError, directory: str) -> str:
 
 
 def read_state(run_id: str) -> dict[str, Any] | None:
-    """What the worker last wrote.  Its folder belongs to the user of the ranks: links in it are not followed."""
-    path = os.path.join(run_dir(run_id), "out", "state.json")
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-    except FileNotFoundError:
+    """What the worker last wrote; None where there is nothing, or something that no worker writes.
+
+    Its folder belongs to the user of the ranks: links and pipes in it are not followed, and only ``STATE`` is taken.
+    """
+    found = how_far.read(os.path.join(run_dir(run_id), how_far.STATE), how_far.STATE_BYTES)
+    if not isinstance(found, dict) or "state" not in found:
         return None
-    with os.fdopen(handle, encoding="utf-8") as stream:
-        state: dict[str, Any] = json.load(stream)
-    return state
+    state = {name: found[name] for name in STATE if name in found}
+    if not all(isinstance(value, STATE[name]) for name, value in state.items()):
+        return None
+    return state if all(said.is_report(one) for one in state.get("ranks", [])) else None
 
 
 def go(run_id: str, data: dict[str, Any]) -> None:
@@ -94,6 +111,29 @@ def wait(run: Run, run_id: str, wait_seconds: float) -> dict[str, Any] | None:
         if now >= end:
             return state
         time.sleep(0.1)
+
+
+def wait_for_ranks(run: Run, run_id: str, wait_seconds: float) -> None:
+    """Until every rank of this node has imported torch or has ended, at most ``wait_seconds``.
+
+    What imports slowly, such as a first time from a shared disk, would otherwise miss the rendezvous.
+    """
+    keeper = service.choose(run)
+    checked = time.monotonic()
+    end = checked + wait_seconds
+    while (now := time.monotonic()) < end:
+        state = read_state(run_id)
+        if state is None or state["state"] != WAITING or all(_is_ready(rank) for rank in state.get("ranks", [])):
+            return
+        if now - checked > 2:
+            checked = now
+            if not keeper.is_active(run_id):
+                return
+        time.sleep(0.1)
+
+
+def _is_ready(rank: dict[str, Any]) -> bool:
+    return rank["exit_code"] is not None or any(one["event"] == "ready" for one in rank["events"])
 
 
 def last_state(keeper: service.Service, run_id: str) -> dict[str, Any] | None:

@@ -37,7 +37,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
     bind_samples,
     sample_ports,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import how_far
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import how_far, said
 
 RANK_MODULE = "ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks.rank"
 # How soon it sees the job and the end of a rank. Connections and what ranks write wake it at once; while ranks are
@@ -67,11 +67,14 @@ def read_json(path: str) -> Any | None:
 
 
 def interface_bytes(interface: str) -> dict[str, int]:
-    """Bytes received and sent since the interface came up."""
+    """Bytes received and sent since the interface came up; empty when it is gone: a card can be lost during a run."""
     counters = {}
     for name in ("rx_bytes", "tx_bytes"):
-        with open(f"/sys/class/net/{interface}/statistics/{name}", encoding="ascii") as stream:
-            counters[name] = int(stream.read())
+        try:
+            with open(f"/sys/class/net/{interface}/statistics/{name}", encoding="ascii") as stream:
+                counters[name] = int(stream.read())
+        except OSError:
+            return {}
     return counters
 
 
@@ -115,11 +118,7 @@ class RankProcess:
             return False
         lines = (self._rest + part).split(b"\n")
         self._rest = lines.pop()
-        for line in lines:
-            try:
-                self.events.append(json.loads(line))
-            except ValueError:
-                self.events.append({"event": "output", "text": line.decode("utf-8", "replace")[:500]})
+        self.events += [said.event(line) for line in lines]
         self._ended = not part
         return self._ended
 
@@ -168,6 +167,7 @@ class Worker:
         self.ranks_end: float | None = None
         self.limits: dict[str, float] = {}
         self.rendezvous: list[socket.socket] = []
+        self.exited: list[bool] = []
 
     def open_listeners(self) -> None:
         address = self.job["address"]
@@ -242,7 +242,8 @@ class Worker:
             rank.kill()
         after = interface_bytes(self.job["interface"])
         before = self.state.pop("interface_before")
-        self.state.update(state=state, interface_bytes={name: after[name] - before[name] for name in after})
+        moved = {name: after[name] - before[name] for name in after.keys() & before.keys()}
+        self.state.update(state=state, interface_bytes=moved)
         if any(rank.exit_code for rank in self.ranks):
             self.state["how_far"] = how_far.when_ended(self.run_dir, **self.limits)
         self.ranks_end = None
@@ -270,7 +271,9 @@ class Worker:
                 changed = True
                 if key.data.read():
                     self.selector.unregister(key.fileobj)
-        if changed:
+        exited = [rank.exited() for rank in self.ranks]
+        if changed or exited != self.exited:
+            self.exited = exited
             self.save()
 
     def run(self) -> None:

@@ -57,7 +57,7 @@ class Node:
         self.modules.append(given)
         return dict(ANSWER)
 
-    def command(self, command: str) -> dict[str, Any]:
+    def command(self, command: str, chdir: str | None = None) -> dict[str, Any]:
         if how_far.__name__.replace(".", "/") in command:
             self.commands.append(command)
             self.now += 1.0

@@ -32,6 +32,8 @@ class Action:
         self._templar = SimpleNamespace(template=lambda text: text)
         self.modules: list[dict[str, Any]] = []
         self.commands: list[str] = []
+        #: Where a connection begins.
+        self.home = "."
 
     def validate_argument_spec(self, argument_spec: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         found = ArgumentSpecValidator(argument_spec).validate(self._task.args)
@@ -39,9 +41,11 @@ class Action:
             raise AnsibleActionFail("; ".join(found.error_messages))
         return found, found.validated_parameters
 
-    def _low_level_execute_command(self, command: str) -> dict[str, Any]:
+    def _low_level_execute_command(self, command: str, chdir: str | None = None) -> dict[str, Any]:
         self.commands.append(command)
-        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["sh", "-c", command], capture_output=True, text=True, check=False, cwd=chdir or self.home
+        )
         return {"rc": done.returncode, "stdout": done.stdout, "stderr": done.stderr}
 
     def _execute_module(self, name: str, given: dict[str, Any], task_vars: Any) -> dict[str, Any]:
@@ -73,6 +77,19 @@ def test_the_program_does_what_the_module_would(run_dir: Path) -> None:
     # The arguments have the types of the module's, and its defaults.
     assert found["ranks"] == [0] and found["collective"]["world_size"] == 2
     assert found["collective"].keys() == steps.COLLECTIVE.keys() and found["deadline_seconds"] == 60
+
+
+def test_root_imports_nothing_from_the_folder_of_the_user_who_logs_in(run_dir: Path, tmp_path: Path) -> None:
+    (tmp_path / "json.py").write_text("raise SystemExit('imported')\n")
+    action = Action()
+    action.home = str(tmp_path)
+    assert action.step() == {"changed": False, "started": True} and action.modules == []
+
+
+def test_a_result_has_nothing_that_ansible_acts_on(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = {"started": True, "ansible_facts": {"x": 1}, "add_host": {"host_name": "n9"}, "unreachable": True}
+    monkeypatch.setattr(_node_program, "last_object", lambda _answer: said)
+    assert Action().step() == {"started": True}
 
 
 def test_what_the_program_refuses_is_the_answer(run_dir: Path) -> None:

@@ -22,6 +22,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
     guardian,
     launch,
     service,
+    steps,
     unit,
     worker,
 )
@@ -126,8 +127,25 @@ def test_the_state_is_not_read_through_a_link(base: Path, tmp_path: Path) -> Non
     state = base / "run-1" / "out" / "state.json"
     state.rename(tmp_path / "elsewhere")
     state.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(OSError):
-        unit.read_state("run-1")
+    assert unit.read_state("run-1") is None
+    state.unlink()
+    os.mkfifo(state)
+    assert unit.read_state("run-1") is None
+
+
+@pytest.mark.parametrize(
+    "rank", ["0", {}, {"local_rank": 0, "exit_code": 0, "stderr_tail": "", "events": [{"torch": "2.0"}]}]
+)
+def test_the_user_of_the_ranks_can_write_a_state_and_nothing_else(base: Path, rank: Any) -> None:
+    """Ansible would act on a result with these keys, for root and on the controller."""
+    evil = {"ansible_facts": {"discovered_interpreter_python": "/home/train/x"}, "add_host": {}, "unreachable": True}
+    launch.start(Systemd({"state": "running", **evil}), "run-1", JOB, "python3", "", 1)
+    assert unit.read_state("run-1") == {"state": "running"}
+    assert not steps.taken("collect", Systemd(), {"run_id": "run-1", "wait_seconds": 0}).keys() & evil.keys()
+    launch.start(Systemd({"state": "running"}), "run-2", JOB, "python3", "", 1)
+    for state in ([], {"state": 1}, {"state": "running", "ranks": "x"}, {"state": "running", "ranks": [rank]}):
+        worker.write_json(str(base / "run-2" / "out" / "state.json"), state)
+        assert unit.read_state("run-2") is None
 
 
 def test_wait_returns_at_once_when_the_ranks_have_ended_and_what_there_is_at_the_end() -> None:
@@ -135,6 +153,58 @@ def test_wait_returns_at_once_when_the_ranks_have_ended_and_what_there_is_at_the
     assert unit.wait(Systemd(), "run-1", 30) == {"state": "finished"}
     launch.start(Systemd({"state": "running"}), "run-2", JOB, "python3", "", 1)
     assert unit.wait(Systemd(), "run-2", 0.2) == {"state": "running"}
+
+
+def rank_of(*events: str, exit_code: int | None = None) -> dict[str, Any]:
+    said = [{"event": name} for name in events]
+    return {"local_rank": 0, "events": said, "exit_code": exit_code, "stderr_tail": ""}
+
+
+@pytest.mark.parametrize(
+    ("state", "rank", "code", "waited"),
+    [
+        ("waiting", rank_of(), 0, 0.6),
+        ("waiting", rank_of("output", "ready"), 0, 0),
+        ("waiting", rank_of(exit_code=1), 0, 0),
+        ("running", rank_of(), 0, 0),
+    ],
+)
+def test_a_rank_that_imports_torch_is_waited_for(state: str, rank: Any, code: int, waited: float) -> None:
+    launch.start(Systemd({"state": state, "ranks": [rank]}), "run-1", JOB, "python3", "", 1)
+    began = time.monotonic()
+    unit.wait_for_ranks(Systemd(code=code), "run-1", 0.6)
+    assert waited <= time.monotonic() - began < waited + 0.5
+
+
+def test_a_worker_that_is_gone_is_not_waited_for(base: Path) -> None:
+    launch.start(Systemd({"state": "waiting", "ranks": [rank_of()]}), "run-1", JOB, "python3", "", 1)
+    began = time.monotonic()
+    unit.wait_for_ranks(Systemd(code=3), "run-1", 30)
+    unit.wait_for_ranks(Systemd(), "run-2", 30)
+    assert time.monotonic() - began < 4
+
+
+@pytest.mark.parametrize("umask", [0o027, 0o077])
+def test_the_user_of_the_ranks_can_read_his_run_whatever_the_umask_of_root(base: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        base.mkdir()
+        launch.start(Systemd({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
+        assert os.umask(umask) == umask
+    finally:
+        os.umask(before)
+    for path in (base, base / "run-1", *(base / "run-1" / "payload").rglob("*")):
+        wanted = 0o755 if path.is_dir() else 0o644
+        assert path.stat().st_mode & 0o777 == wanted, path
+
+
+def test_what_is_no_run_id_names_no_folder(base: Path, tmp_path: Path) -> None:
+    """Where there is no systemd, the processes of any user say which run they belong to."""
+    (tmp_path / "home").mkdir()
+    (base / "run-1").mkdir(parents=True)
+    keeper = Systemd(code=3, units=(str(tmp_path / "home"), "../home", "x/../../home"))
+    assert launch.clear_earlier_runs(keeper) == launch.Earlier([], [])
+    assert (tmp_path / "home").exists() and not (base / "run-1").exists()
 
 
 def test_only_directories_of_ended_runs_are_removed(base: Path) -> None:

@@ -24,8 +24,9 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import launch, worker
 
 NONCE = "0123456789abcdef" * 2
-GOOD = 'echo \'{"event": "ready", "torch": "x"}\'; read -r job; echo "$job" > job.seen; echo \'{"event": "done"}\''
-HANGS = 'echo \'{"event": "ready", "torch": "x"}\'; sleep 300 & echo $! > child.pid; read -r job; wait'
+READY = 'echo \'{"event": "ready", "at": 1.0, "torch": "x", "seconds": 1.5}\''
+GOOD = f'{READY}; read -r job; echo "$job" > job.seen; echo \'{{"event": "done", "at": 2.0}}\''
+HANGS = f"{READY}; sleep 300 & echo $! > child.pid; read -r job; wait"
 
 Start = Callable[..., "tuple[Path, subprocess.Popen[bytes]]"]
 
@@ -115,6 +116,34 @@ def test_a_rank_gets_its_job_and_is_reported(start: Start) -> None:
     assert job["rank"] == 3 and job["world_size"] == 8 and job["listen_fd"] > 2
     assert job["note"] == str(run_dir / how_far.NOTE)
     assert set(found["interface_bytes"]) == {"rx_bytes", "tx_bytes"} and "how_far" not in found
+
+
+def test_what_else_a_rank_writes_is_no_event(start: Start) -> None:
+    """Loggers of JSON write objects too, and one of them has a field ``event``."""
+    lines = ('{"level": "info", "msg": "hello"}', "0", "null", "[]", "text", '{"event": "done", "level": "info"}')
+    run_dir, _process = start("; ".join(f"echo '{line}'" for line in lines) + f"; {GOOD}")
+    state(run_dir, "waiting")
+    go(run_dir, 10)
+    (rank,) = state(run_dir, "finished")["ranks"]
+    others = [{"event": "output", "text": line} for line in lines]
+    assert rank["events"][:-2] == others and [one["event"] for one in rank["events"][-2:]] == ["ready", "done"]
+
+
+def test_a_rank_that_ends_before_its_job_is_seen(start: Start) -> None:
+    run_dir, _process = start("sleep 0.5; exit 3")
+    assert state(run_dir, "waiting")["ranks"][0]["exit_code"] is None
+    end = time.monotonic() + 5
+    while state(run_dir, "waiting")["ranks"][0]["exit_code"] != 3:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_a_card_that_is_lost_takes_no_result_away(start: Start) -> None:
+    run_dir, _process = start(GOOD, interface="gone0")
+    state(run_dir, "waiting")
+    go(run_dir, 10)
+    found = state(run_dir, "finished")
+    assert found["interface_bytes"] == {} and found["ranks"][0]["exit_code"] == 0
 
 
 def test_a_hanging_rank_and_its_children_are_killed_at_the_deadline(start: Start) -> None:
