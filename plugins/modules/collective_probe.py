@@ -72,6 +72,13 @@ options:
     description: Time to connect, and again for the answer, 0.1 to 3600 seconds.
     type: float
     default: 3.0
+  ready_seconds:
+    description:
+      - How long, from its begin on, the module waits after the probes until every rank of this node has imported torch
+        or has ended, 0 to 3600 seconds.
+      - A node whose worker has no ranks, or is gone, is not waited for.
+    type: float
+    default: 0.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 """
@@ -171,11 +178,14 @@ rails:
   sample: []
 """
 
+import time
+
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import links
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe.dialing import Settings
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import unit
 
 
 def main() -> None:
@@ -198,6 +208,7 @@ def main() -> None:
                 },
             },
             "timeout_seconds": {"type": "float", "default": 3.0},
+            "ready_seconds": {"type": "float", "default": 0.0},
             # For the action plugin, on the controller.
             "progress": {"type": "str", "choices": ["auto", "always", "never"], "default": "never"},
         },
@@ -206,8 +217,13 @@ def main() -> None:
     wrong = limits.out_of_range(given)
     if wrong:
         module.fail_json(msg="; ".join(wrong))
+    began = time.monotonic()
     settings = Settings(given["nonce"], given["address"], given["timeout_seconds"])
     found = links.survey(given["book"], given["host"], settings)
+    try:
+        unit.wait_for_ranks(module.run_command, given["run_id"], began + given["ready_seconds"] - time.monotonic())
+    except unit.UnitError as error:
+        module.fail_json(msg=str(error))
     first = found.pop(links.FIRST_RAIL)
     module.exit_json(changed=False, links=first, rails=[{"name": name, "links": of} for name, of in found.items()])
 

@@ -13,6 +13,7 @@ import json
 import os
 import random
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -74,6 +75,21 @@ def test_ranks_that_need_longer_are_not_said_to_hang(clean: NetCluster) -> None:
         tries += 1
         assert tries < 6, ended.text
     assert tries > 1, ended.text
+
+
+def test_ranks_that_import_torch_slowly_are_waited_for(clean: NetCluster, rng: random.Random, tmp_path: Path) -> None:
+    """As from a shared disk, for the first time: longer than ranks wait for each other."""
+    name = rng.choice(clean.names)
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\ncase "$*" in *{RANK}*) sleep 20;; esac\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    hosts = {"gpu_cluster": {"hosts": {name: {"cluster_check_torch_python": str(python)}}}}
+    (tmp_path / "slow.json").write_text(json.dumps(hosts))
+    ended = check(clean, "-i", str(tmp_path / "slow.json"))
+    assert ended.code == 0, ended.text
+    (ready,) = [event for rank in ended.report["ranks"] if rank["host"] == name for event in rank["events"][:1]]
+    (collective,) = [step for step in ended.report["times"] if step["name"] == "collective"]
+    assert ready["event"] == "ready" and collective["seconds"] < 20
 
 
 @pytest.mark.parametrize("state", ["waiting", "running"])

@@ -14,7 +14,8 @@ LIMITS: dict[str, tuple[float, float]] = {
     "rendezvous_first": (1, 65535),
     "rendezvous_last": (1, 65535),
     "samples": (1, 32),
-    "lifetime_seconds": (10, 7200),
+    # A thousand hosts with one fork take four hours and a half.
+    "lifetime_seconds": (10, 86400),
     "world_size": (2, 4096),
     "sizes_bytes": (4, 2**33),
     "warmup": (0, 1000),
@@ -24,8 +25,10 @@ LIMITS: dict[str, tuple[float, float]] = {
     "join_seconds": (1, 3600),
     "timeout_seconds": (0.1, 3600),
     "probe_timeout_seconds": (0.1, 3600),
-    "deadline_seconds": (1, 7200),
-    "wait_seconds": (0, 3600),
+    "deadline_seconds": (1, 10800),
+    # The longest deadline, what many hosts and few forks add to it, and some.
+    "wait_seconds": (0, 14400),
+    "ready_seconds": (0, 3600),
 }
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits, repair
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import repair
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import ERROR, Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks.results import (
     Rank,
@@ -21,6 +21,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 SLOW_ID = "GC-RUN-006"
 #: How old the last sign of rank 0 may be: half of the time after which a collective that hangs becomes an error.
 PART_OF_TIMEOUT = 0.5
+#: What cluster_check_deadline_seconds may be at most.
+MOST_SECONDS = 7200
 
 
 def findings(collect: Results, ranks: Sequence[Rank]) -> list[Finding]:
@@ -38,8 +40,8 @@ def findings(collect: Results, ranks: Sequence[Rank]) -> list[Finding]:
         f"{human_bytes(note['size_bytes'])} (size {note['number']} of {note['of']}), iteration {note['iterations']} of "
         f"{note['at_most']} at most"
     )
-    (_least, most) = limits.LIMITS["deadline_seconds"]
-    enough = min(2 * note["deadline_seconds"], int(most))
+    enough = min(2 * note["deadline_seconds"], MOST_SECONDS)
+    more = {"gpu_cluster": {"cluster_check_deadline_seconds": enough}} if enough > note["deadline_seconds"] else {}
     return [
         Finding(
             SLOW_ID,
@@ -52,7 +54,7 @@ def findings(collect: Results, ranks: Sequence[Rank]) -> list[Finding]:
                 "a rank that hangs or a network that drops: a collective that stops is an error after "
                 f"{note['timeout_seconds']} s",
             ),
-            variables={"gpu_cluster": {"cluster_check_deadline_seconds": enough}},
+            variables=more,
             reproduce=repair.check(),
         )
     ]
