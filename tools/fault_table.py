@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -59,7 +60,8 @@ def cell(result: Mapping[str, Any]) -> str:
     """One result: its text, short, and its time."""
     if not result:
         return ""
-    text = str(result["text"]).replace("|", "\\|")
+    # The inventory of namespaces is a file that is gone when the test has ended.
+    text = re.sub(r" -i \S+", " -i <inventory>", str(result["text"])).replace("|", "\\|")
     short = text if len(text) <= TEXT_LENGTH else f"{text[: TEXT_LENGTH - 3]}..."
     return f"{short} ({result['seconds']:g} s)"
 

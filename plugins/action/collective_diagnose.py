@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,6 +16,7 @@ from ansible.utils.display import Display
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import (
     diagnosis,
+    repair,
     speed_limits,
     step_times,
 )
@@ -93,6 +95,19 @@ def timed(report: Report, started: float | None, began: Mapping[str, float], end
     )
 
 
+def with_inventory(report: Report, options: str) -> Report:
+    """The report with the inventory of this run in its commands, so that they can be pasted."""
+
+    def put(text: str) -> str:
+        return text.replace(repair.INVENTORY, options)
+
+    findings = [
+        replace(one, fix=put(one.fix), command=put(one.command), reproduce=put(one.reproduce))
+        for one in report.findings
+    ]
+    return replace(report, headline=put(report.headline), findings=findings)
+
+
 def with_files(report: Report, where: str) -> tuple[Report, list[str]]:
     """Write all files of the report.  Returns the report as it is now, and the names of the files that are missing.
 
@@ -147,6 +162,8 @@ class ActionModule(ActionBase):
         if began:
             began[step_times.JUDGE] = now
         found = timed(diagnosis.diagnose(run), started.get("started"), began, time.time())
+        sources = (task_vars or {}).get("ansible_inventory_sources") or []
+        found = with_inventory(found, repair.inventory(sources, os.getcwd()))
         missing: list[str] = []
         if where:
             found, missing = with_files(found, where)

@@ -8,12 +8,23 @@ No other file writes such a command, so that each has the inventory and can be p
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Sequence
 
-#: The name of the folder or file is not known here.
+#: Where the report is made, the action puts in what the run was called with.
 INVENTORY = "-i <inventory>"
 #: A list of more hosts makes a line that nobody reads; the command is for all members then.
 LISTED = 12
+
+
+def inventory(sources: Sequence[str], folder: str) -> str:
+    """The options for these inventories, as one types them in this folder; ``INVENTORY`` where there is none."""
+    words = []
+    for source in sources:
+        below = os.path.relpath(source, folder) if os.path.isabs(source) else source
+        words.append(f"-i {shlex.quote(source if below.startswith('..') else below)}")
+    return " ".join(words) or INVENTORY
 
 
 def _limit(hosts: Sequence[str]) -> str:

@@ -22,11 +22,11 @@ FILES = {"report.json", "report.txt", "report.html", "junit.xml", "report.prom"}
 Judge = Callable[..., dict[str, Any]]
 
 
-def action(module: Any, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The action with these arguments, as Ansible would run it."""
+def action(module: Any, arguments: dict[str, Any], *inventory: str) -> dict[str, Any]:
+    """The action with these arguments, as Ansible would run it with these inventories."""
     made = module.ActionModule.__new__(module.ActionModule)
     made._task = SimpleNamespace(args=arguments, check_mode=False)
-    result: dict[str, Any] = made.run(task_vars={})
+    result: dict[str, Any] = made.run(task_vars={"ansible_inventory_sources": list(inventory)})
     return result
 
 
@@ -59,7 +59,8 @@ def judging(monkeypatch: pytest.MonkeyPatch, printed: list[str]) -> Judge:
     }
 
     def run(**more: Any) -> dict[str, Any]:
-        return action(collective_diagnose, {**given, **more})
+        inventory = more.pop("inventory", ())
+        return action(collective_diagnose, {**given, **more}, *inventory)
 
     return run
 
@@ -74,6 +75,12 @@ def test_the_times_of_the_steps_are_in_the_report(judge: Judge, printed: list[st
     ]
     assert "took 9.2 s: look 2.5, launch 6.0, judge 0.2" in printed
     assert list(schema.violations(json.loads(json.dumps(report)))) == []
+
+
+def test_commands_can_be_pasted(judge: Judge, printed: list[str], tmp_path: Path) -> None:
+    report = judge(inventory=("/srv/prod", "/srv/more"), report_dir=str(tmp_path))["report"]
+    assert all("-i /srv/prod -i /srv/more" in one["reproduce"] for one in report["findings"]), report["findings"]
+    assert "<inventory>" not in json.dumps(report) + "".join(printed) + (tmp_path / "report.json").read_text()
 
 
 def test_without_times_the_report_has_none(judge: Judge) -> None:

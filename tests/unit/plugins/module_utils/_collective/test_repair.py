@@ -24,3 +24,9 @@ def test_a_long_list_of_hosts_is_left_out() -> None:
     hosts = [f"n{number}" for number in range(1, repair.LISTED + 2)]
     assert "--limit" not in repair.check(hosts)
     assert repair.check(hosts[:-1]).endswith(f"--limit {','.join(hosts[:-1])}")
+
+
+def test_the_inventory_is_named_as_it_would_be_typed() -> None:
+    assert repair.inventory([], "/home/me") == repair.INVENTORY
+    assert repair.inventory(["/home/me/prod", "/home/me/my site/hosts"], "/home/me") == "-i prod -i 'my site/hosts'"
+    assert repair.inventory(["/etc/ansible/hosts", "n1,n2,"], "/home/me") == "-i /etc/ansible/hosts -i n1,n2,"
