@@ -92,7 +92,7 @@ def diagnose(run: Run) -> Report:
         hostnames=_hostnames(run),
         versions=versions,
         stages=[
-            *_stages(run, static, [*meshed, *railed, *slow_links], answered, [*ranked, *slow_sizes]),
+            *_stages(run, static, [*meshed, *railed, *slow_links], answered, [*ranked, *slow_sizes], bool(sizes)),
             mpi.stage,
         ],
         findings=sorted(found, key=lambda one: one.severity != ERROR),
@@ -211,12 +211,20 @@ def _stages(
     meshed: Sequence[Finding],
     answered: Sequence[str],
     ranks: Sequence[Finding],
+    measured: bool,
 ) -> list[Stage]:
+    """measured: whether all ranks finished a size; without one the all_reduce has proved nothing."""
     skipped = "check mode measures nothing" if run.check_mode else ""
     mesh_skipped = skipped or ("" if len(answered) > 1 else "fewer than two nodes could probe each other")
     alone = skipped or ("" if run.plan["hosts"] else "no two nodes reach each other on all ports")
     return [
         judged("static", static) if run.looked else Stage("static", verdict.SKIPPED, "no node was asked"),
         Stage("mesh", verdict.SKIPPED, mesh_skipped) if mesh_skipped else judged("mesh", meshed),
-        Stage("collective", verdict.SKIPPED, alone) if alone else judged("collective", ranks),
+        Stage("collective", verdict.SKIPPED, alone) if alone else _collective(judged("collective", ranks), measured),
     ]
+
+
+def _collective(stage: Stage, measured: bool) -> Stage:
+    if measured or stage.why:
+        return stage
+    return Stage(stage.name, "failed", "no size was finished by all ranks")

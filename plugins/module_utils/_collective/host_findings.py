@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -13,6 +14,9 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.node import NAMED, listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run_data import Results, Run
 
+#: What ``limits.out_of_range`` says.
+REFUSED = re.compile(r"^\w+ is [\d.]+, expected [\d.]+ to [\d.]+")
+FIX_REFUSED = "change the variable of the check that the text follows from"
 STATIC, FACTS = "static", "facts"
 #: Step to the key that its answer has.
 ANSWER = {STATIC: "static", "launch": "state", "probe": "links", "go": "started", "collect": "state"}
@@ -64,6 +68,11 @@ def _no_answer(run: Run, step: str, hosts: Sequence[str]) -> Finding:
         answer = run.unreachable.get(host, "") if step == FACTS else getattr(run, step).get(host, {}).get("msg", "")
         said = str(answer).strip().splitlines()
         texts.append(f"{host}: {said[0][:300]}" if said else f"{host}: the controller lost it before this step")
+    said_by_all = {text.partition(": ")[2] for text in texts}
+    refusal = said_by_all.pop() if len(said_by_all) == 1 else ""
+    if REFUSED.search(refusal):
+        cause = f"{listed(hosts)} refused the step '{step}': {refusal}"
+        return Finding("GC-HOST-001", ERROR, (), cause, FIX_REFUSED, tuple(texts), reproduce=repair.check())
     return Finding(
         "GC-HOST-001",
         ERROR,

@@ -51,6 +51,7 @@ class Run:
         self.known_members: list[dict[str, Any]] = []
         self.refused: dict[str, str] = {}
         self.unreachable: dict[str, str] = {}
+        self.silent: dict[str, Any] = {}
 
     def second_rail(self, *bad: tuple[str, str]) -> dict[str, Any]:
         """Give every host a second rail, on which these links drop everything; host to what its probe says of it."""
@@ -122,7 +123,7 @@ class Run:
         }
         for host in self.selected:
             if self.silent_from.get(host):
-                results["collect"][host] = {"unreachable": True, "msg": "Connection timed out"}
+                results["collect"][host] = self.silent or {"unreachable": True, "msg": "Connection timed out"}
                 continue
             events = [{"event": "ready", "torch": self.torch.get(host, "2.13.0+cpu")}]
             if host in made["hosts"]:
@@ -273,6 +274,18 @@ def test_a_lost_host_is_named_and_the_rest_is_kept(step: str) -> None:
         text = "\n".join(said(found))
         assert "rank   0  n1" in text and "Timed out waiting" in text
         assert found.sizes == [], "a size that one rank did not finish has no result"
+
+
+def test_a_step_that_all_refuse_accuses_nobody() -> None:
+    """A value that no node takes comes from the variables of the check, or from the size of the cluster."""
+    run = Run()
+    run.silent_from = dict.fromkeys(HOSTS, "collect")
+    run.silent = {"failed": True, "msg": "wait_seconds is 99999, expected 0 to 14400"}
+    found = run.diagnose()
+    assert found.verdict == "FAILED" and ids(found) == [("GC-HOST-001", ())] and found.culprits == {}
+    assert "refused the step 'collect': wait_seconds is 99999, expected 0 to 14400" in found.headline
+    assert "ping" not in found.findings[0].fix + found.findings[0].reproduce
+    assert found.stages[2].result == "failed" and found.stages[2].why == "no size was finished by all ranks"
 
 
 def test_a_worker_that_could_not_start() -> None:
