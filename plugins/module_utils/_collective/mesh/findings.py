@@ -73,9 +73,14 @@ def _between_two(
     static: Results | None,
     plan: Mapping[str, Any] | None,
 ) -> Cause:
-    """Of two nodes nobody is in the majority: one is accused only where it answered, or where its own rules tell."""
+    """Of two nodes nobody is in the majority: one is accused only where it answered, or where its own rules tell.
+
+    An answer accuses only where the way back has none of this trouble: with both, something between them may give it.
+    """
     if trouble in (mesh_links.SILENT, mesh_links.FOREIGN):
-        told = (cause.nodes[1], cover.INBOUND) if cause.kind == cover.LINK else None
+        back = links.get((cause.nodes[1], cause.nodes[0]))
+        one_way = cause.kind == cover.LINK and not (back and back.failing(trouble))
+        told = (cause.nodes[1], cover.INBOUND) if one_way else None
     else:
         told = mesh_remedies.told(cause, trouble, links, ranges, static, plan)
     return replace(cause, kind=cover.NODE, nodes=(told[0],), direction=told[1]) if told else cause

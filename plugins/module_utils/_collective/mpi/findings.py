@@ -187,7 +187,7 @@ def _signal(results: Results, known: Sequence[Finding]) -> Outcome | None:
     if seen is None or seen[2] in OURS:
         return None
     rank, named, number, name = seen
-    host = results.place(named)
+    host = results.place(named) or (results.hosts[rank] if rank < len(results.hosts) else "")
     hosts = (host,) if host else ()
     what = f"rank {rank} on {host or named} was ended by signal {number} ({name}) in the all_reduce over Open MPI"
     found = _finding(results, UNFINISHED, hosts, what, FIX_SIGNAL, SURE)

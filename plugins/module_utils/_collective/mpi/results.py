@@ -15,6 +15,10 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
     human_bytes,
     human_seconds,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static.names import (
+    spelled,
+    without_domain,
+)
 
 Event = Mapping[str, Any]
 #: How far a rank came; ``stuck``, ``wrong`` and ``error`` are no steps.
@@ -72,7 +76,7 @@ class Results:
 
     def place(self, name: str) -> str:
         """The host that goes by this name or address, empty when none does."""
-        return self.places.get(name, "") or self.places.get(name.partition(".")[0], "") if name else ""
+        return self.places.get(spelled(name), "") or self.places.get(without_domain(name), "") if name else ""
 
     def silent(self) -> list[str]:
         """The hosts whose rank said less than the others at the same time.
@@ -150,13 +154,27 @@ def _all(ranks: Sequence[Mapping[str, Any]], key: str) -> str:
     return "/".join(dict.fromkeys(one[key] for one in ranks if one[key]))
 
 
+def _short_names(hostnames: Mapping[str, str]) -> dict[str, str]:
+    """Names without their domain, which Open MPI strips, to the host; none by which two hosts go.
+
+    hostnames: host to its host name.
+    """
+    found: dict[str, set[str]] = {}
+    for host, hostname in hostnames.items():
+        for name in (host, hostname):
+            found.setdefault(without_domain(name), set()).add(host)
+    return {name: host for name, hosts in found.items() if len(hosts) == 1 for host in hosts}
+
+
 def read(job: Mapping[str, Any], given: Mapping[str, Any], launch: Mapping[str, Mapping[str, Any]]) -> Results:
     """job: what ``plan.make_job`` returned.  given: of collective_mpi.  launch: host to the result of that module."""
     hosts = [one["host"] for one in job["nodes"]]
-    places = {one["address"]: one["host"] for one in job["nodes"]}
-    places.update({rail["address"]: host for host in hosts for rail in launch.get(host, {}).get("rails", [])})
-    places.update({launch.get(host, {}).get("hostname", host): host for host in hosts})
-    places.update({host: host for host in hosts})
+    hostnames = {host: launch.get(host, {}).get("hostname", host) for host in hosts}
+    places = {spelled(one["address"]): one["host"] for one in job["nodes"]}
+    places.update({spelled(rail["address"]): host for host in hosts for rail in launch.get(host, {}).get("rails", [])})
+    places.update(_short_names(hostnames))
+    places.update({spelled(hostname): host for host, hostname in hostnames.items()})
+    places.update({spelled(host): host for host in hosts})
     return Results(
         hosts=hosts,
         places=places,

@@ -27,6 +27,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
     reproduce,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run.worker import STDERR_BYTES
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static.names import spelled
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.texts import causes, lookup
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.texts.lookup import Match
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.texts.text import PEER, SELF
@@ -174,17 +175,16 @@ def rank_name(number: int) -> str:
 
 
 def _places(ranks: Sequence[Rank], addresses: Mapping[str, str]) -> dict[str, str]:
-    """Rank number, address, host name and inventory name to the host that is meant."""
-    places = {address: host for host, address in addresses.items()}
+    """Rank number, address, host name and inventory name to the host that is meant; addresses as ``spelled`` does."""
+    places = {spelled(address): host for host, address in addresses.items()}
     host_of = {rank["rank"]: rank["host"] for rank in ranks}
     for rank in ranks:
         for event in events(rank, "keys"):
             for number, (address, _port) in event["addresses"].items():
                 if int(number) in host_of:
-                    places[address] = host_of[int(number)]
-        places.update(
-            {rank_name(rank["rank"]): rank["host"], rank["hostname"]: rank["host"], rank["host"]: rank["host"]}
-        )
+                    places[spelled(address)] = host_of[int(number)]
+        for name in (rank_name(rank["rank"]), spelled(rank["hostname"]), spelled(rank["host"])):
+            places[name] = rank["host"]
     return places
 
 
@@ -193,13 +193,20 @@ def _explained(one: Unfinished, known: Sequence[Finding]) -> Unfinished:
     if one.explained_by or one.match is None:
         return one
     for finding in known:
-        if finding.id == one.match.id:
-            leads_to = one.line in finding.evidence
-        else:
-            leads_to = finding.severity == ERROR and finding.id.startswith(one.match.cause.explained_by)
-        if leads_to:
+        if _leads_to(finding, one, one.match):
             return replace(one, explained_by=finding.id)
     return one
+
+
+def _leads_to(finding: Finding, one: Unfinished, match: Match) -> bool:
+    """Whether a finding explains the text of a rank.  What a rank says of its own node, trouble of another does not."""
+    if finding.id == match.id:
+        return one.line in finding.evidence
+    # How a program ends is the business of whatever went wrong before, wherever that was.
+    own = match.text.about == SELF and match.id != causes.ENDING
+    if own and finding.hosts and one.host not in finding.hosts:
+        return False
+    return finding.severity == ERROR and finding.id.startswith(match.cause.explained_by)
 
 
 def _own_texts(open_ranks: Sequence[Unfinished], ranks: Sequence[Rank]) -> list[Finding]:
@@ -236,7 +243,7 @@ def _most_named(group: Sequence[Unfinished], places: Mapping[str, str]) -> tuple
     victims = {one.host for one in group if one.match and one.match.id == causes.STOPPED}
     for one in group:
         if one.match:
-            names = [*one.match.names.addresses, *(rank_name(number) for number in one.match.names.ranks)]
+            names = [*map(spelled, one.match.names.addresses), *map(rank_name, one.match.names.ranks)]
             named.update({places[name] for name in names if name in places} - {one.host} - victims)
     most = max(named.values(), default=0)
     return tuple(host for host, times in named.items() if times == most)

@@ -65,7 +65,7 @@ def _card(view: View, host: str) -> list[Finding]:
         return [_found(host, "GC-NODE-004", cause, FIX_INTERFACE, "nccl,openmpi,launcher", {INTERFACE: holders[0]})]
     if link is None:
         cause = f"{host} has no interface {name}; it has {listed(view.static[host]['present']) or 'none'}"
-        return [_found(host, "GC-NODE-003", cause, FIX_CARD, "static_network")]
+        return [_found(host, "GC-NODE-003", cause, FIX_CARD, "static_network,nccl,openmpi,launcher")]
     if link["state"] != "up":
         cause = f"the interface {name} of {host} is {'down' if link['state'] == 'down' else 'up, and has no carrier'}"
         return [_found(host, "GC-NODE-003", cause, FIX_UP, "static_network")]

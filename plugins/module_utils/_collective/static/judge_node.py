@@ -34,6 +34,8 @@ OPEN_FILES = 256
 #: Threads of a rank for each process group: two workers (ProcessGroupGloo.cpp of torch) and a loop
 #: (gloo/transport/tcp) of Gloo, the proxy of NCCL. Besides them one for each processor (OpenMP).
 THREADS_PER_GROUP = 4
+#: What role kernel_tuning sets where the inventory says nothing (its defaults/main.yml), as the kernel counts.
+ROLE_LIMITS = {"memlock": UNLIMITED, "nofile": 524288}
 #: The check writes below 1 MiB of code and a few lines for each rank. Ours, without a source.
 NEEDED_BYTES = 32 << 20
 MIB = 1 << 20
@@ -45,6 +47,10 @@ FIX_RESERVED = "let role kernel_tuning set net.ipv4.ip_local_reserved_ports from
 FIX_LISTENERS = (
     "give jobs another port of the range (torchrun --master-port; gpu-cluster-run finds a free one), or end what "
     "listens there; while a job is at work, the times of the check are too long, and the check slows the job down"
+)
+FIX_DEFAULTS = (
+    "run role kernel_tuning, whose defaults are enough: where the inventory sets kernel_tuning_limits, first remove it "
+    "there or raise it; it holds for logins from then on"
 )
 FIX_LIMITS = "raise it in kernel_tuning_limits, and run role kernel_tuning; it holds for logins from then on"
 FIX_DISK = "remove what fills it: `du -xsh /run/*`; the check removes its own files"
@@ -216,10 +222,24 @@ def _short(limits: Mapping[str, int], needs: Mapping[str, tuple[int, int]], rdma
 
 
 def _wanted(limits: Mapping[str, int], short: tuple[Short, ...]) -> tuple[tuple[str, str], ...]:
-    """What kernel_tuning_limits has to be: the list is replaced as a whole, so the role's own items stay in it."""
-    kept = {item: limits[item] for item in ("memlock", "nofile") if item in limits}
-    numbers = {**kept, **{one.item: one.needed for one in short}}
+    """What kernel_tuning_limits has to be; nothing where the role's own defaults are enough.
+
+    A list in the inventory replaces that of the role as a whole, so the role's items are in it too, and none is below
+    the role's default or below what the node has.  Where the defaults are enough, such a list would repeat them, and in
+    a container it could do harm: a lower list that its site has chosen would give way to numbers above its hard limits,
+    of which nothing is known here, and the role then sets none.
+    """
+    needed = {one.item: one.needed for one in short}
+    wanted = {item: _more(number, needed.get(item, number)) for item, number in {**needed, **ROLE_LIMITS}.items()}
+    if wanted == ROLE_LIMITS:
+        return ()
+    numbers = {item: _more(number, limits.get(item, number)) for item, number in wanted.items()}
     return tuple((item, _in_limits_conf(item, number)) for item, number in sorted(numbers.items()))
+
+
+def _more(one: int, other: int) -> int:
+    """The higher one of two limits."""
+    return UNLIMITED if UNLIMITED in (one, other) else max(one, other)
 
 
 def _in_limits_conf(item: str, number: int) -> str:
@@ -246,9 +266,9 @@ def _limit(short: tuple[Short, ...], wanted: Mapping[str, str], hosts: list[str]
         ERROR if any(one.severity == ERROR for one in short) else WARNING,
         hosts,
         f"limits of {user or 'root'} on {listed(hosts)}: {'; '.join(words)}",
-        FIX_LIMITS,
+        FIX_LIMITS if limits else FIX_DEFAULTS,
         "kernel_tuning",
-        {"kernel_tuning_limits": limits},
+        {"kernel_tuning_limits": limits} if limits else None,
         tuple(f"{one.item}: {REASONS[one.item]}" for one in short),
     )
 

@@ -32,6 +32,25 @@ def canonical(text: str) -> str:
     return str(ipaddress.ip_address(text.partition("%")[0]))
 
 
+def is_address(text: str) -> bool:
+    """Whether this is an address, in any spelling, and no name."""
+    try:
+        canonical(text)
+    except ValueError:
+        return False
+    return True
+
+
+def spelled(name: str) -> str:
+    """A name as it is, an address in its usual spelling: both may be met in one table."""
+    return canonical(name) if is_address(name) else name
+
+
+def without_domain(name: str) -> str:
+    """A host name without its domain; an address has none."""
+    return name if is_address(name) else name.partition(".")[0]
+
+
 class Resolver:
     """Asks for all names in a few threads, from its making on; ``results`` waits for them, but not for ever."""
 

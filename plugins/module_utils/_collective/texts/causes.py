@@ -46,7 +46,7 @@ CAUSES = {
             "a program has no usable interface or address on this node",
             "set gpu_cluster_fabric_interface to the interface that holds the node's address on the data network",
             ("GC-NODE-", "GC-NCCL-", "GC-RUN-004"),
-            command=repair.site("static_network,nccl,openmpi"),
+            command=repair.site("static_network,nccl,openmpi,launcher"),
         ),
         Cause(
             DISAGREE,

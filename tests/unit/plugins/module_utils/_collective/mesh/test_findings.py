@@ -318,6 +318,35 @@ def test_between_two_nodes_who_answers_is_known(
     assert any(UNDECIDED in one for one in finding.evidence) == (len(hosts) == 2)
 
 
+@pytest.mark.parametrize(
+    ("result", "failure", "number"),
+    [
+        ("stalled", {"passed_bytes": 0, "stalled_bytes": 64}, "GC-NET-011"),
+        ("foreign", {"said": "SSH-2.0-OpenSSH_8.7"}, "GC-NET-008"),
+    ],
+)
+def test_between_two_nodes_trouble_in_both_directions_accuses_neither_of_what_is_left(
+    result: str, failure: dict[str, Any], number: str
+) -> None:
+    run = Run(["n1", "n2"])
+    run.failure = failure
+    run.bad["n1", "n2"] = [(29400, 29400, result), (32768, 32768, result)]
+    run.bad["n2", "n1"] = [(32768, 32768, result)]
+    both, left = run.findings()
+    assert (both.id, both.hosts, both.about.ports) == (number, ("n1", "n2"), ((32768, 32768),))
+    assert (left.id, left.hosts, left.about.ports) == (number, ("n1", "n2"), ((29400, 29400),))
+    assert (left.about.kind, left.about.nodes, left.confidence) == ("link", ("n1", "n2"), 0.5)
+    assert any(UNDECIDED in one for one in left.evidence)
+
+
+def test_between_two_nodes_another_trouble_of_the_reverse_link_excuses_nobody() -> None:
+    run = Run(["n1", "n2"])
+    run.failure = {"passed_bytes": 0, "stalled_bytes": 64}
+    run.bad["n1", "n2"] = [(32768, 32768, "stalled")]
+    run.bad["n2", "n1"] = [(32768, 32768, "refused")]
+    assert ids(run.findings()) == [("GC-NET-009", ("n2", "n1")), ("GC-NET-011", ("n2",))]
+
+
 def few(run: Run, finding: Finding) -> list[tuple[str, tuple[str, ...]]]:
     """What the command shows that the finding gives to see it again."""
     (limit,) = re.findall(r" --limit (\S+)", finding.reproduce)

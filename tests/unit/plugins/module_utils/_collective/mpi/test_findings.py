@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 HOSTS = ["n1", "n2", "n3"]
 RECORDED: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("recorded.json").read_text())
 BOTH = ("4.1.4", "5.0.11")
+DOMAIN = ".cluster.lan"
 
 
 def judge(
@@ -34,10 +36,13 @@ def judge(
     wanted: str = "auto",
     **fields: Any,
 ) -> Judgement:
-    """given: what collective_mpi returned on n1."""
+    """given: what collective_mpi returned on the first node."""
     nodes = hosts or HOSTS
     tools = {"prefix": "/usr", "python": "/opt/python", "mpirun": True, "key": True}
-    launch = {host: {"address": f"198.18.30.{host[1:]}", "hostname": host, "openmpi": tools} for host in nodes}
+    launch = {
+        host: {"address": f"198.18.30.{number}", "hostname": host, "openmpi": tools}
+        for number, host in enumerate(nodes, 1)
+    }
     collect = {host: {"state": "finished"} for host in nodes}
     run = Run(
         "test",
@@ -47,7 +52,7 @@ def judge(
         launch=launch,
         plan={"hosts": nodes, "world_size": len(nodes), "ranks": {}},
         openmpi_job=plan.make_job(wanted, {"hosts": nodes}, launch, collect, user="train"),
-        openmpi={"n1": given} if given is not None else {},
+        openmpi={nodes[0]: given} if given is not None else {},
     )
     for name, value in fields.items():
         object.__setattr__(run, name, value)
@@ -141,6 +146,37 @@ def test_a_job_that_passed_by_luck_is_a_warning() -> None:
     found = judge(RECORDED["4.1.4 n2 rejects data"])
     assert told(found) == [("GC-MPI-001", "warning", ())]
     assert "passed by luck" in found.findings[0].cause and found.stage.result == "passed"
+
+
+@pytest.mark.parametrize("record", list(RECORDED))
+def test_names_with_a_domain_accuse_the_same_though_open_mpi_strips_it(record: str) -> None:
+    given = copy.deepcopy(RECORDED[record])
+    for one in given["ssh"]:
+        one["host"] += DOMAIN
+    short, full = judge(RECORDED[record]), judge(given, hosts=[host + DOMAIN for host in HOSTS])
+    assert [(one.id, one.severity, one.hosts, one.about, one.confidence) for one in short.findings] == [
+        (one.id, one.severity, without_domain(one.hosts), replace(one.about, nodes=nodes), one.confidence)
+        for one in full.findings
+        for nodes in [without_domain(one.about.nodes)]
+    ]
+
+
+def without_domain(names: tuple[str, ...]) -> tuple[str, ...]:
+    assert all(name.endswith(DOMAIN) for name in names)
+    return tuple(name.removesuffix(DOMAIN) for name in names)
+
+
+def test_of_two_hosts_with_one_short_name_the_rank_of_a_signal_tells_and_a_line_without_one_does_not() -> None:
+    hosts = ["n1.a.lan", "n3.b.lan", "n3.a.lan"]
+    killed, interface = (copy.deepcopy(RECORDED[f"5.0.11 {fault}"]) for fault in ("killed rank", "bad interface"))
+    for given in (killed, interface):
+        given["ssh"] = []
+    found = judge(killed, hosts=hosts)
+    assert told(found) == [("GC-MPI-003", ERROR, ("n3.a.lan",))]
+    assert "rank 2 on n3.a.lan was ended by signal 9 (Killed)" in found.findings[0].cause
+    assert told(judge(interface, hosts=hosts)) == [("GC-MPI-001", ERROR, ())]
+    killed["text"] = killed["text"].replace("process rank 2", "process rank 3")
+    assert told(judge(killed, hosts=hosts)) == [("GC-MPI-003", ERROR, ())]
 
 
 def test_with_two_nodes_ssh_accuses_neither() -> None:

@@ -50,6 +50,7 @@ class Run:
         self.known: list[Finding] = []
         self.lost: dict[str, Finding] = {}
         self.how_far: dict[str, dict[str, Any] | None] = {}
+        self.addresses = ADDRESSES
 
     def collect(self) -> dict[str, Any]:
         return {
@@ -72,7 +73,7 @@ class Run:
         }
 
     def judge(self) -> rank_findings.Judgement:
-        return rank_findings.findings(self.plan, self.collect(), self.lost, self.known, addresses=ADDRESSES)
+        return rank_findings.findings(self.plan, self.collect(), self.lost, self.known, addresses=self.addresses)
 
     def all_but(self, host: str, text: str) -> None:
         """Every other rank ends with this error, after the rendezvous."""
@@ -269,6 +270,46 @@ def test_what_a_rank_says_of_its_own_node_explains_the_others() -> None:
     assert {rank["explained_by"] for rank in found.ranks} == {causes.RESOURCES}
 
 
+@pytest.mark.parametrize(
+    ("text", "number", "known"),
+    [
+        ("RuntimeError: std::bad_alloc", causes.RESOURCES, "GC-NODE-010"),
+        ("[enforce fail at device.cc:84] Unable to find address for: eth9", causes.INTERFACE, "GC-NODE-010"),
+        ("OSError: [Errno 98] Address already in use", causes.PORT, "GC-NODE-015"),
+        ("RuntimeError: Found no NVIDIA driver on your system.", causes.GPU, "GC-GPU-001"),
+    ],
+)
+def test_what_a_rank_says_of_its_own_node_is_explained_by_a_finding_about_that_node_only(
+    text: str, number: str, known: str
+) -> None:
+    run = Run()
+    run.all_but("n3", RECV)
+    run.events["n3"] = [STORE, error(text)]
+    for hosts in (("n1",), ("n1", "n2")):
+        run.known = [finding(known, *hosts)]
+        found = run.judge()
+        assert ids(found) == [(number, ("n3",)), ("GC-RUN-001", ())]
+        assert found.ranks[2]["explained_by"] == number
+    for hosts in (("n1", "n3"), ()):
+        run.known = [finding(known, *hosts)]
+        assert run.judge().ranks[2]["explained_by"] == known
+
+
+def test_an_address_in_another_spelling_names_its_host() -> None:
+    run = Run()
+    run.addresses = {host: f"FD00:10:0:0::{number}" for number, host in enumerate(HOSTS, 1)}
+    refused = "connectFullMesh failed with [pair.cc:152] timed out connecting: SO_ERROR: Connection refused, remote="
+    run.all_but("n3", f"{refused}[fd00:10::3]:37260")
+    run.events["n3"] = [STORE, error("wait timeout after 10000ms, keys: x")]
+    assert ids(run.judge())[0] == (causes.BLOCKED, ("n3",))
+    # As rank 2 itself told in the store, and newer releases of gloo print.
+    run.addresses = {}
+    published = {"event": "keys", "missing": [], "addresses": {"2": ["fd00:11:0::3", 37260]}}
+    run.all_but("n3", f"{refused}[FD00:11:0:0::3]:37260")
+    run.events["n3"].insert(0, published)
+    assert ids(run.judge())[0] == (causes.BLOCKED, ("n3",))
+
+
 def test_the_same_trouble_on_two_nodes_is_one_finding() -> None:
     run = Run()
     for host in HOSTS:
@@ -436,6 +477,14 @@ def test_ranks_that_are_slow_did_not_hang() -> None:
     )
     assert slow.variables == {"gpu_cluster": {"cluster_check_deadline_seconds": 86}}
     assert "explained by the findings above" in summary.cause
+
+
+@pytest.mark.parametrize(("had", "enough"), [(5000, 7200), (7200, None), (7260, None)])
+def test_no_more_time_is_asked_for_than_the_check_takes(had: int, enough: int | None) -> None:
+    run = cut_off()
+    run.how_far["n1"]["deadline_seconds"] = had
+    wanted = {"gpu_cluster": {"cluster_check_deadline_seconds": enough}} if enough else {}
+    assert run.judge().findings[0].variables == wanted
 
 
 def test_the_first_deadline_ends_the_connections_of_the_others() -> None:

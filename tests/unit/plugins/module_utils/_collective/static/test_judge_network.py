@@ -19,6 +19,8 @@ def test_a_card_that_is_not_there(sample: Any) -> None:
     (one,) = sample.findings()
     assert (one.id, one.severity, one.hosts) == ("GC-NODE-003", "error", ("n2",))
     assert one.cause == "n2 has no interface fab0; it has eth0, ens1f1"
+    # What jobs are told of the interface is written by the last three of them.
+    assert one.command.endswith("--tags static_network,nccl,openmpi,launcher --limit n2")
 
 
 @pytest.mark.parametrize(("state", "words"), [("down", "is down"), ("no carrier", "has no carrier")])
@@ -26,6 +28,7 @@ def test_a_card_that_does_not_work(sample: Any, state: str, words: str) -> None:
     sample.static["n3"]["interfaces"]["fab0"]["state"] = state
     (one,) = sample.findings()
     assert (one.id, one.severity, one.hosts) == ("GC-NODE-003", "error", ("n3",)) and words in one.cause
+    assert one.command.endswith("--tags static_network --limit n3")
 
 
 def test_an_address_that_is_not_there(sample: Any) -> None:

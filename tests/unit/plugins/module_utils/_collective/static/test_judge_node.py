@@ -5,11 +5,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import judge_node
+
+DEFAULTS = Path(__file__).parents[6] / "roles" / "kernel_tuning" / "defaults" / "main.yml"
 
 
 def test_ports_outside_of_the_plan(sample: Any) -> None:
@@ -79,8 +84,8 @@ def test_open_files(sample: Any, nofile: int, severity: str) -> None:
     )
     for one in found:
         assert one.cause == f"limits of train on n2: nofile is {nofile}, the port plan needs 1120"
-        wanted = {entry["item"]: entry["value"] for entry in one.variables["n2"]["kernel_tuning_limits"]}
-        assert wanted == {"nofile": "1120", "memlock": "unlimited"}
+        # The role's default is enough: a list of its own would lower it.
+        assert one.variables == {} and "--tags kernel_tuning --limit n2" in one.command
 
 
 def test_several_limits_of_a_node_are_one_finding_with_the_whole_list(sample: Any) -> None:
@@ -88,8 +93,39 @@ def test_several_limits_of_a_node_are_one_finding_with_the_whole_list(sample: An
     (one,) = sample.findings()
     # 100 is below what one process group needs: 8 x (64 + 4).
     assert one.severity == "error" and "nofile is 1024" in one.cause and "nproc is 100" in one.cause
-    wanted = {entry["item"]: entry["value"] for entry in one.variables["n2"]["kernel_tuning_limits"]}
-    assert wanted == {"memlock": "4096", "nofile": "1120", "nproc": "1536"}
+    # The role has no default for nproc: the list that brings it replaces the role's, so it brings these along.
+    assert wanted_of(one) == {"memlock": "unlimited", "nofile": "524288", "nproc": "1536"}
+
+
+def wanted_of(one: Finding) -> dict[str, str]:
+    return {entry["item"]: entry["value"] for entry in one.variables["n2"]["kernel_tuning_limits"]}
+
+
+def test_the_defaults_of_the_role_are_those_of_the_role() -> None:
+    defaults = yaml.safe_load(DEFAULTS.read_text(encoding="utf-8"))["kernel_tuning_limits"]
+    assert {entry["item"]: entry["value"] for entry in defaults} == {"memlock": "unlimited", "nofile": "524288"}
+    assert judge_node.ROLE_LIMITS == {"memlock": -1, "nofile": 524288}
+
+
+def test_the_variables_of_limits_lower_nothing(sample: Any) -> None:
+    """200 nodes, soft limits as systemd has them, no RDMA: the list would bring 13080 files and 8 MiB."""
+    large = type(sample)(200)
+    large.plan["process_groups"] = 8
+    large.static = {"n2": dict(large.static["n2"], limits={"nofile": 1024, "memlock": 8 << 20, "nproc": -1})}
+    (one,) = large.findings()
+    assert one.cause == "limits of train on n2: nofile is 1024, the port plan needs 13080"
+    assert one.variables == {} and "run role kernel_tuning, whose defaults are enough" in one.fix
+
+
+def test_what_is_more_than_the_defaults_of_the_role_is_kept(sample: Any) -> None:
+    sample.static["n2"]["limits"] = {"nofile": 1 << 20, "memlock": 8 << 20, "nproc": 100}
+    (one,) = sample.findings()
+    assert wanted_of(one) == {"memlock": "unlimited", "nofile": "1048576", "nproc": "1536"}
+    # 8 x 3 ranks in 30000 groups each: 256 + 30000 x 27.
+    sample.plan["process_groups"] = 30000
+    sample.static = {"n2": dict(sample.static["n2"], limits={"nofile": 524288, "nproc": -1})}
+    (one,) = sample.findings()
+    assert wanted_of(one) == {"memlock": "unlimited", "nofile": "810256"}
 
 
 def test_processes(sample: Any) -> None:

@@ -316,6 +316,11 @@ def test_every_cause_has_a_text_and_every_text_a_cause() -> None:
     assert used == set(causes.CAUSES)
 
 
+def test_another_interface_is_told_to_all_who_write_it_down() -> None:
+    """Jobs have it from the file of role launcher."""
+    assert causes.CAUSES[causes.INTERFACE].command.endswith("--tags static_network,nccl,openmpi,launcher")
+
+
 def test_a_text_that_nobody_knows_is_not_explained() -> None:
     assert lookup.match("RuntimeError: the frobnicator is out of cheese") is None
     assert lookup.match("") is None
