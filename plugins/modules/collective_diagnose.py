@@ -16,7 +16,9 @@ description:
   - The task itself does not fail on a bad verdict, so that the playbook decides which hosts fail; see the example.
     A node without a result is an error in the verdict.
   - A node without an NVIDIA device is told on the console, and is never among RV(report.gpu_verified).
-  - In check mode only O(static) is judged. The verdict is V(NOT VALIDATED) then, whatever is found.
+  - In check mode only O(static) and O(facts) are judged, which the findings C(GC-NODE), C(GC-FW), C(GC-NCCL),
+    C(GC-CLOCK), C(GC-VER), C(GC-GPU) and C(GC-SSH) are made of, and a host without an answer is named. The verdict is
+    V(NOT VALIDATED) then, whatever is found.
   - "Bandwidth as nccl-tests defines it (doc/PERFORMANCE.md): algbw = size / time and busbw = algbw * 2 (n - 1) / n,
     in GB/s of 10**9 bytes,
     where time is the median over iterations of the slowest rank."
