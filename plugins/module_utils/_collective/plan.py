@@ -55,16 +55,20 @@ def survivors(hosts: Sequence[str], bad: set[tuple[str, str]]) -> list[str]:
     Greedy: drops the host with the most bad links, the later one in a tie, until no bad link is left.
     """
     left = list(hosts)
+    # At the other ends of a host's bad links.
+    peers: dict[str, list[str]] = {host: [] for host in left}
+    for source, target in bad:
+        if source in peers and target in peers:
+            peers[source].append(target)
+            peers[target].append(source)
+    count = {host: len(others) for host, others in peers.items()}
     while True:
-        count = dict.fromkeys(left, 0)
-        for source, target in bad:
-            if source in count and target in count:
-                count[source] += 1
-                count[target] += 1
         worst = max(reversed(left), key=lambda host: count[host], default=None)
         if worst is None or count[worst] == 0:
             return left
         left.remove(worst)
+        for peer in peers[worst]:
+            count[peer] -= 1
 
 
 def make_plan(

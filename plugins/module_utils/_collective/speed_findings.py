@@ -20,7 +20,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
     Finding,
     Subject,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import cover
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import cover, link_quality
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import findings as mesh_findings
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import words as mesh_words
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh.cover import Cause
@@ -132,7 +132,8 @@ def of_links(
         values = _values(measure, links)
         bad = {ends for ends, value in values.items() if (value < limit if measure.low else value > limit)}
         causes = cover.explain(dict.fromkeys(bad, ((0, 0),)), values, hosts, labels) if bad else []
-        found += [_finding(cause, measure, limit, hosts, values) for cause in causes]
+        ordered = link_quality.Ordered(values if causes else {})
+        found += [_finding(cause, measure, limit, hosts, values, ordered) for cause in causes]
     return found
 
 
@@ -142,14 +143,19 @@ def _values(measure: Measure, links: Links) -> dict[Ends, float]:
 
 
 def _finding(
-    cause: Cause, measure: Measure, limit: float, hosts: Sequence[str], values: Mapping[Ends, float]
+    cause: Cause,
+    measure: Measure,
+    limit: float,
+    hosts: Sequence[str],
+    values: Mapping[Ends, float],
+    ordered: link_quality.Ordered,
 ) -> Finding:
     worst = sorted(cause.links, key=lambda ends: values[ends], reverse=not measure.low)
     own = [values[ends] for ends in cause.links]
-    others = [value for ends, value in values.items() if ends not in set(cause.links)]
+    others = ordered.without(cause.links)
     everybody = cause.kind == cover.ALL
     relation, wanted = ("below", "at least") if measure.low else ("above", "at most")
-    usual = [f"between the others: {measure.tell(statistics.median(others))} (median)"] if others else []
+    usual = [f"between the others: {measure.tell(others.median())} (median)"] if len(others) else []
     return Finding(
         "GC-PERF-002",
         ERROR,

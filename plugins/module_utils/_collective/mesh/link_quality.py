@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -46,32 +47,91 @@ class _Usual:
     retransmits: float
 
 
+class Ordered:
+    """The values of links, sorted once: what is usual without some of them is then told without a look at all."""
+
+    def __init__(self, values: Mapping[Ends, float]) -> None:
+        links = sorted(values, key=lambda ends: values[ends])
+        self.values = [values[ends] for ends in links]
+        self.place = {ends: number for number, ends in enumerate(links)}
+
+    def without(self, links: Iterable[Ends]) -> Others:
+        """The values of all links but these."""
+        return Others(self.values, sorted({self.place[ends] for ends in links}))
+
+
+class Others:
+    """Sorted values without those at some places, which are in order too."""
+
+    def __init__(self, values: Sequence[float], gone: Sequence[int]) -> None:
+        self._values = values
+        # How many are left in front of each place that is gone.
+        self._before = [place - number for number, place in enumerate(gone)]
+
+    def __len__(self) -> int:
+        return len(self._values) - len(self._before)
+
+    def _at(self, number: int) -> float:
+        return self._values[number + bisect_right(self._before, number)]
+
+    def median(self) -> float:
+        """As that of ``statistics``."""
+        half = len(self) // 2
+        return self._at(half) if len(self) % 2 else (self._at(half - 1) + self._at(half)) / 2
+
+    def deviation(self, middle: float) -> float:
+        """The median distance from the middle."""
+        half = len(self) // 2
+        if len(self) % 2:
+            return self._distance(half + 1, middle)
+        return (self._distance(half, middle) + self._distance(half + 1, middle)) / 2
+
+    def _distance(self, count: int, middle: float) -> float:
+        """Of the farthest of the ``count`` values nearest to the middle.  They are in a row, from ``first``."""
+        first, last = 0, len(self) - count
+        while first < last:
+            half = (first + last) // 2
+            if middle - self._at(half) > self._at(half + count) - middle:
+                first = half + 1
+            else:
+                last = half
+        return max(middle - self._at(first), self._at(first + count - 1) - middle)
+
+
 def findings(
     hosts: Sequence[str], links: Links, labels: Mapping[str, Mapping[str, str]] | None = None
 ) -> list[Finding]:
     """Warnings, as few as possible.  Links without a measured rate are left out."""
     measured = {ends: link for ends, link in links.items() if link.bytes_per_second}
     lossy: dict[Ends, bool] = {}
-    without = {host: _usual(link for ends, link in measured.items() if host not in ends) for host in hosts}
+    again = Ordered({ends: link.retransmits or 0 for ends, link in measured.items()})
+    without = _without(hosts, measured, again)
     for ends, link in measured.items():
         references = [usual for usual in (without[host] for host in ends) if usual is not None]
         if any(_is_lossy(link, usual) or _is_slow(link, usual) for usual in references):
             lossy[ends] = any(_is_lossy(link, usual) for usual in references)
-    causes = cover.explain(dict.fromkeys(lossy, ((0, 0),)), measured, hosts, labels) if lossy else []
-    return [_finding(cause, hosts, measured) for cause in causes if _is_sure(cause, lossy)]
+    if not lossy:
+        return []
+    causes = cover.explain(dict.fromkeys(lossy, ((0, 0),)), measured, hosts, labels)
+    rates = Ordered({ends: link.bytes_per_second or 0.0 for ends, link in measured.items()})
+    return [_finding(cause, hosts, measured, rates, again) for cause in causes if _is_sure(cause, lossy)]
 
 
-def _usual(links: Iterable[Link]) -> _Usual | None:
-    sample = list(links)
-    if len(sample) < LEAST_REFERENCE:
+def _without(hosts: Sequence[str], measured: Mapping[Ends, Link], again: Ordered) -> dict[str, _Usual | None]:
+    """Host to what is usual of the links that do not touch it."""
+    own: dict[str, list[Ends]] = {host: [] for host in hosts}
+    for ends in measured:
+        for host in ends:
+            own[host].append(ends)
+    rates = Ordered({ends: math.log2(link.bytes_per_second or 1.0) for ends, link in measured.items()})
+    return {host: _usual(rates.without(links), again.without(links)) for host, links in own.items()}
+
+
+def _usual(rates: Others, again: Others) -> _Usual | None:
+    if len(rates) < LEAST_REFERENCE:
         return None
-    rates = [math.log2(link.bytes_per_second or 1.0) for link in sample]
-    middle = statistics.median(rates)
-    return _Usual(
-        2**middle,
-        statistics.median(abs(rate - middle) for rate in rates),
-        statistics.median(link.retransmits or 0 for link in sample),
-    )
+    middle = rates.median()
+    return _Usual(2**middle, rates.deviation(middle), again.median())
 
 
 def _is_slow(link: Link, usual: _Usual) -> bool:
@@ -91,12 +151,12 @@ def _is_sure(cause: Cause, lossy: Mapping[Ends, bool]) -> bool:
     return len(cause.links) >= LEAST_SLOW and cause.share >= cover.GROUP_SHARE
 
 
-def _finding(cause: Cause, hosts: Sequence[str], measured: Mapping[Ends, Link]) -> Finding:
-    inside = set(cause.links)
+def _finding(
+    cause: Cause, hosts: Sequence[str], measured: Mapping[Ends, Link], rates: Ordered, retransmits: Ordered
+) -> Finding:
     own = [measured[ends] for ends in cause.links]
-    others = [link for ends, link in measured.items() if ends not in inside]
-    rate, usual = (statistics.median(link.bytes_per_second or 0.0 for link in sample) for sample in (own, others))
-    again, usually = (statistics.median(link.retransmits or 0 for link in sample) for sample in (own, others))
+    rate, usual = statistics.median(link.bytes_per_second or 0.0 for link in own), rates.without(cause.links).median()
+    again, usually = statistics.median(link.retransmits or 0 for link in own), retransmits.without(cause.links).median()
     lossy = again >= LOSSY_FACTOR * max(1.0, usually)
     return Finding(
         "GC-NET-007",

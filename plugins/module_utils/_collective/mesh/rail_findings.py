@@ -133,7 +133,8 @@ def _down(rail: Surveyed, dark: Sequence[str]) -> list[Finding]:
     if not dark:
         return []
     hosts = tuple(dark)
-    own = [link for ends, link in rail.links.items() if set(ends) & set(dark)]
+    among = set(dark)
+    own = [link for ends, link in rail.links.items() if not among.isdisjoint(ends)]
     everybody = len(hosts) == len(rail.hosts)
     between = f"between all {len(hosts)} nodes" if everybody else f"to and from {names(hosts)}"
     sure = mesh_findings.UNDECIDED if len(hosts) == 2 and everybody else mesh_findings.PROBED
@@ -174,14 +175,19 @@ def _dark(rail: Surveyed) -> list[str]:
 
     What the node's own kernel says of its own attempts, such as "no route", is no answer of a peer.
     """
-    found = []
-    for host in rail.hosts:
-        into = [link for (_source, target), link in rail.links.items() if target == host]
-        out_of = [link for (source, _target), link in rail.links.items() if source == host]
-        silent = all(_closed(link) and all(one.result == mesh.TIMEOUT for one in link.failures) for link in into)
-        if into and out_of and silent and all(_closed(link) for link in out_of):
-            found.append(host)
-    return found
+    into: dict[str, list[Link]] = {}
+    out_of: dict[str, list[Link]] = {}
+    for (source, target), link in rail.links.items():
+        out_of.setdefault(source, []).append(link)
+        into.setdefault(target, []).append(link)
+    return [
+        host
+        for host in rail.hosts
+        if host in into
+        and host in out_of
+        and all(_closed(link) and all(one.result == mesh.TIMEOUT for one in link.failures) for link in into[host])
+        and all(_closed(link) for link in out_of[host])
+    ]
 
 
 def _closed(link: Link) -> bool:

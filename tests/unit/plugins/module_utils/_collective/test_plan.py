@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import plan
@@ -104,3 +106,18 @@ def test_a_bad_link_of_another_rail_costs_no_host_its_rank() -> None:
     bad = {"host": "n1", "failures": [{"port": 1}]}
     probes["n2"]["rails"] = [{"name": "rail 2", "links": [bad]}]
     assert plan.make_plan(HOSTS, launch(*HOSTS), probes, 1)["hosts"] == HOSTS
+
+
+def test_the_bad_links_are_looked_at_once_however_many_hosts_go() -> None:
+    """Of a thousand hosts there may be a million of them, and the workers wait."""
+
+    class Counted(set):
+        looks = 0
+
+        def __iter__(self) -> Iterator[tuple[str, str]]:
+            self.looks += 1
+            return super().__iter__()
+
+    bad = Counted({(a, b) for a in HOSTS for b in HOSTS if a != b})
+    assert plan.survivors(HOSTS, bad) == ["n1"]
+    assert bad.looks == 1

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import random
+import statistics
 from typing import Any
 
 import pytest
@@ -159,3 +160,17 @@ def test_a_busy_machine_accuses_nobody(seed: int) -> None:
         if chance.random() < 0.2:
             mesh.slow(*ends, chance.uniform(5, 60), retransmits=chance.choice([0, 0, 1, 3]))
     assert mesh.findings() == []
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_what_is_usual_without_some_links_is_what_statistics_says(seed: int) -> None:
+    """With values that occur once, and with few that occur often."""
+    chance = random.Random(seed)
+    draw = chance.random if seed % 2 else lambda: float(chance.randrange(4))
+    values = {("n1", f"n{number}"): draw() for number in range(chance.randint(1, 40))}
+    gone = chance.sample(sorted(values), chance.randrange(len(values)))
+    left = [value for ends, value in values.items() if ends not in gone]
+    others = link_quality.Ordered(values).without(gone)
+    middle = statistics.median(left)
+    assert (len(others), others.median()) == (len(left), middle)
+    assert others.deviation(middle) == statistics.median(abs(value - middle) for value in left)
