@@ -130,7 +130,7 @@ def of_links(
         if limit is None:
             continue
         values = _values(measure, links)
-        bad = {ends for ends, value in values.items() if (value < limit if measure.low else value > limit)}
+        bad = [ends for ends, value in values.items() if (value < limit if measure.low else value > limit)]
         causes = cover.explain(dict.fromkeys(bad, ((0, 0),)), values, hosts, labels) if bad else []
         ordered = link_quality.Ordered(values if causes else {})
         found += [_finding(cause, measure, limit, hosts, values, ordered) for cause in causes]
