@@ -127,7 +127,8 @@ def wait_for_ranks(run: Run, run_id: str, wait_seconds: float) -> None:
             return
         if now - checked > 2:
             checked = now
-            if not keeper.is_active(run_id):
+            # A worker says no more on a full disk, and go will say why.
+            if not keeper.is_active(run_id) or os.statvfs(run_dir(run_id)).f_bavail == 0:
                 return
         time.sleep(0.1)
 

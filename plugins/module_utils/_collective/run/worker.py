@@ -21,6 +21,7 @@ ended), ``deadline`` (ranks were killed), ``failed`` (it could not start).
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import resource
@@ -235,7 +236,15 @@ class Worker:
         self.rendezvous[0].close()
 
     def save(self) -> None:
-        write_json(self.state_path, dict(self.state, ranks=[rank.report() for rank in self.ranks]))
+        """Tell the state.  A disk that is full before there is a job ends nothing: who brings the job will say so."""
+        try:
+            write_json(self.state_path, dict(self.state, ranks=[rank.report() for rank in self.ranks]))
+        except OSError as error:
+            if self.state["state"] != "waiting" or error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            with contextlib.suppress(OSError):
+                sys.stderr.write(f"{self.state_path}: {error.strerror}\n")
+                sys.stderr.flush()
 
     def finish_ranks(self, state: str) -> None:
         for rank in self.ranks:

@@ -11,6 +11,7 @@ import os
 import shutil
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -181,6 +182,15 @@ def test_a_worker_that_is_gone_is_not_waited_for(base: Path) -> None:
     began = time.monotonic()
     unit.wait_for_ranks(Systemd(code=3), "run-1", 30)
     unit.wait_for_ranks(Systemd(), "run-2", 30)
+    assert time.monotonic() - began < 4
+
+
+def test_a_full_disk_is_not_waited_for(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its worker cannot say that the ranks are ready."""
+    launch.start(Systemd({"state": "waiting", "ranks": [rank_of()]}), "run-1", JOB, "python3", "", 1)
+    monkeypatch.setattr(unit.os, "statvfs", lambda _path: SimpleNamespace(f_bavail=0))
+    began = time.monotonic()
+    unit.wait_for_ranks(Systemd(), "run-1", 30)
     assert time.monotonic() - began < 4
 
 

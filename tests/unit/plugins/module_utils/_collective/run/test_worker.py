@@ -138,6 +138,18 @@ def test_a_rank_that_ends_before_its_job_is_seen(start: Start) -> None:
         time.sleep(0.05)
 
 
+def test_a_disk_that_is_full_before_the_job_comes_ends_no_worker(start: Start) -> None:
+    run_dir, _process = start(f"sleep 0.5; {GOOD}")
+    state(run_dir, "waiting")
+    temporary = run_dir / "out" / "state.json.tmp"
+    temporary.symlink_to("/dev/full")
+    time.sleep(1.5)
+    assert state(run_dir, "waiting")["ranks"][0]["events"] == []
+    temporary.unlink()
+    go(run_dir, 10)
+    assert [one["event"] for one in state(run_dir, "finished")["ranks"][0]["events"]] == ["ready", "done"]
+
+
 def test_a_card_that_is_lost_takes_no_result_away(start: Start) -> None:
     run_dir, _process = start(GOOD, interface="gone0")
     state(run_dir, "waiting")
