@@ -37,7 +37,7 @@ def clean(machine: Cluster) -> Iterator[None]:
         "for file in gpu-cluster-*; do [ $file = gpu-cluster-eth1.nmconnection ] || rm -f $file; done; "
         "nmcli connection reload; for link in bond0.42 bond0 eth0.42; do ip link delete $link 2>/dev/null; done; true",
     )
-    back = change(machine, {}, confirm_seconds=60)
+    back = change(machine, {}, confirm_seconds=180, deadline=400)
     assert back.code == 0, back.text
 
 
@@ -90,7 +90,7 @@ def test_a_bond_over_the_management_card_without_a_carrier_is_taken_back(machine
 
 def test_a_bond_with_a_vlan_works_and_is_left_alone_by_the_second_run(machine: Cluster, clean: None) -> None:
     wanted = [bond(), {"name": "bond0.42", "addresses": ["198.18.42.11/24"], "vlan": {"parent": "bond0", "id": 42}}]
-    ended = change(machine, {NODE: {"static_network_interfaces": wanted}}, confirm_seconds=60)
+    ended = change(machine, {NODE: {"static_network_interfaces": wanted}}, confirm_seconds=180, deadline=400)
     assert ended.code == 0 and recap(ended, NODE)["changed"] == 1, ended.text
     status = machine.shell(NODE, "cat /proc/net/bonding/bond0; ip -d -o link show dev bond0.42")
     assert "Slave Interface: eth1" in status and "Slave Interface: eth2" in status and "id 42" in status, status
@@ -119,11 +119,11 @@ def test_a_power_cycle_before_the_confirmation_brings_the_old_state_back(machine
         machine, {NODE: {"static_network_interfaces": [{"name": "eth1", "addresses": ["198.18.31.99/24"]}]}}
     )
     try:
-        wait_for(lambda: state(machine, NODE) in ("armed", "applying", "applied"), 60, "the checkpoint")
+        wait_for(lambda: state(machine, NODE) in ("armed", "applying", "applied"), 180, "the checkpoint")
     finally:
         kill(process)
-    wait_for(lambda: state(machine, NODE) == "applied", 20, "the change")
+    wait_for(lambda: state(machine, NODE) == "applied", 60, "the change")
     assert "198.18.31.99/24" in machine.shell(NODE, "ip -o address show dev eth1")
     machine.lab("reset", deadline=400)
-    wait_for(lambda: snapshot(machine, NODE) == before, 60, "the old state after the power cycle")
+    wait_for(lambda: snapshot(machine, NODE) == before, 180, "the old state after the power cycle")
     assert ssh_answers(machine, NODE)
