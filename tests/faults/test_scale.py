@@ -66,36 +66,36 @@ def measured(net: NetCluster) -> tuple[Ended, int]:
 
 
 @pytest.fixture(scope="module")
-def seconds() -> dict[str, float]:
+def took() -> dict[str, float]:
     """How long the checks of the many nodes took, for the test that judges it."""
     return {}
 
 
-def test_sixty_four_nodes_with_five_forks(rng: random.Random, seconds: dict[str, float]) -> None:
+def test_sixty_four_nodes_with_five_forks(rng: random.Random, took: dict[str, float]) -> None:
     with NetCluster(NODES) as net:
         ended, held = measured(net)
         print(f"{NODES} nodes: {ended.seconds:.1f} s, controller {held / 1e6:.0f} MB")
         assert ended.code == 0 and ended.report["world_size"] == NODES, ended.text
         assert left_over(net) == []
         results.record("64-nodes", "we", ended.seconds, ended.report["headline"])
-        seconds["healthy"] = ended.seconds
+        took["healthy"] = ended.seconds
         (drop,) = [fault for fault in MESH if fault.name == "drop"]
         injected = drop.make(net, net.names, rng)
         print(injected.what)
         faulty, _held = measured(net)
         judge(faulty.report, [injected])
-        seconds["faulty"] = faulty.seconds
+        took["faulty"] = faulty.seconds
         assert held < CONTROLLER_BYTES
 
 
-def test_sixty_four_nodes_are_judged_in_time(seconds: dict[str, float]) -> None:
-    took = " and ".join(f"{each:.0f} s {what}" for what, each in seconds.items())
-    assert len(seconds) == 2, f"the check of {NODES} nodes was not measured: {took}"
-    if (os.cpu_count() or 1) < PROCESSORS and max(seconds.values()) >= SECONDS:
+def test_sixty_four_nodes_are_judged_in_time(took: dict[str, float]) -> None:
+    told = " and ".join(f"{each:.0f} s {what}" for what, each in took.items())
+    assert len(took) == 2, f"the check of {NODES} nodes was not measured: {told}"
+    if (os.cpu_count() or 1) < PROCESSORS and max(took.values()) >= SECONDS:
         pytest.skip(
-            f"{NODES} nodes share {os.cpu_count()} processors here, where {PROCESSORS} are needed: it took {took}"
+            f"{NODES} nodes share {os.cpu_count()} processors here, where {PROCESSORS} are needed: it took {told}"
         )
-    assert max(seconds.values()) < SECONDS, took
+    assert max(took.values()) < SECONDS, told
 
 
 @pytest.mark.parametrize(("seconds", "faulty"), [(30, False), (60, True)])

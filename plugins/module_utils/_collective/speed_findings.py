@@ -20,7 +20,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
     Finding,
     Subject,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import cover, link_quality
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import cover, medians
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import findings as mesh_findings
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import words as mesh_words
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh.cover import Cause
@@ -132,7 +132,7 @@ def of_links(
         values = _values(measure, links)
         bad = [ends for ends, value in values.items() if (value < limit if measure.low else value > limit)]
         causes = cover.explain(dict.fromkeys(bad, ((0, 0),)), values, hosts, labels) if bad else []
-        ordered = link_quality.Ordered(values if causes else {})
+        ordered = medians.Ordered(values if causes else {})
         found += [_finding(cause, measure, limit, hosts, values, ordered) for cause in causes]
     return found
 
@@ -148,7 +148,7 @@ def _finding(
     limit: float,
     hosts: Sequence[str],
     values: Mapping[Ends, float],
-    ordered: link_quality.Ordered,
+    ordered: medians.Ordered,
 ) -> Finding:
     worst = sorted(cause.links, key=lambda ends: values[ends], reverse=not measure.low)
     own = [values[ends] for ends in cause.links]

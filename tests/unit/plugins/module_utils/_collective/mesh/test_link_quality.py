@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import Finding
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import link_quality
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import link_quality, medians
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mesh import links as mesh_links
 
 HOSTS = [f"n{number}" for number in range(1, 9)]
@@ -170,7 +170,7 @@ def test_what_is_usual_without_some_links_is_what_statistics_says(seed: int) -> 
     values = {("n1", f"n{number}"): draw() for number in range(chance.randint(1, 40))}
     gone = chance.sample(sorted(values), chance.randrange(len(values)))
     left = [value for ends, value in values.items() if ends not in gone]
-    others = link_quality.Ordered(values).without(gone)
+    others = medians.Ordered(values).without(gone)
     middle = statistics.median(left)
     assert (len(others), others.median()) == (len(left), middle)
     assert others.deviation(middle) == statistics.median(abs(value - middle) for value in left)
