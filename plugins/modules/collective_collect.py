@@ -69,10 +69,10 @@ hostname:
 ranks:
   description:
     - For each rank C(local_rank), C(exit_code), C(stderr_tail) and C(events) in order, as the rank wrote them.
-    - "Events: C(ready) (torch imported), C(store) (rendezvous reached), C(joined) (process group complete), C(size)
-      (C(size_bytes), C(seconds) of each timed iteration,
-      C(checked) iterations, C(wrong)), C(keys) (C(missing) ranks and C(addresses) at a rendezvous that fails),
-      C(wrong) (a wrong sum, at once), C(done), C(error). Each has C(at), the time of the node's own clock."
+    - "Events: C(ready) (torch imported), C(late) (that was so many C(seconds) after the ranks were told to begin),
+      C(store) (rendezvous reached), C(joined) (process group complete), C(size) (C(size_bytes), C(seconds) of each
+      timed iteration, C(checked) iterations, C(wrong)), C(keys) (C(missing) ranks and C(addresses) at a rendezvous
+      that fails), C(wrong) (a wrong sum, at once), C(done), C(error). Each has C(at), the time by the node's clock."
   returned: when RV(state) is not V(lost)
   type: list
   elements: dict

@@ -77,19 +77,35 @@ def test_ranks_that_need_longer_are_not_said_to_hang(clean: NetCluster) -> None:
     assert tries > 1, ended.text
 
 
+def slow_import(folder: Path, name: str, seconds: int) -> list[str]:
+    """The arguments with which the ranks of one node import PyTorch so many seconds later."""
+    python = folder / "python"
+    python.write_text(f'#!/bin/sh\ncase "$*" in *{RANK}*) sleep {seconds};; esac\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    hosts = {"gpu_cluster": {"hosts": {name: {"cluster_check_torch_python": str(python)}}}}
+    (folder / "slow.json").write_text(json.dumps(hosts))
+    return ["-i", str(folder / "slow.json")]
+
+
 def test_ranks_that_import_torch_slowly_are_waited_for(clean: NetCluster, rng: random.Random, tmp_path: Path) -> None:
     """As from a shared disk, for the first time: longer than ranks wait for each other."""
     name = rng.choice(clean.names)
-    python = tmp_path / "python"
-    python.write_text(f'#!/bin/sh\ncase "$*" in *{RANK}*) sleep 20;; esac\nexec {sys.executable} "$@"\n')
-    python.chmod(0o755)
-    hosts = {"gpu_cluster": {"hosts": {name: {"cluster_check_torch_python": str(python)}}}}
-    (tmp_path / "slow.json").write_text(json.dumps(hosts))
-    ended = check(clean, "-i", str(tmp_path / "slow.json"))
+    ended = check(clean, *slow_import(tmp_path, name, 20))
     assert ended.code == 0, ended.text
     (ready,) = [event for rank in ended.report["ranks"] if rank["host"] == name for event in rank["events"][:1]]
     (collective,) = [step for step in ended.report["times"] if step["name"] == "collective"]
     assert ready["event"] == "ready" and collective["seconds"] < 20
+
+
+def test_a_node_that_imports_torch_for_too_long_is_named(clean: NetCluster, rng: random.Random, tmp_path: Path) -> None:
+    """The others give up before it comes, and what all of them print then is not held against rank 0's node."""
+    name = rng.choice(clean.names)
+    print(f"{name} imports torch 30 s later")
+    ended = check(clean, *slow_import(tmp_path, name, 30), "-e", "__cluster_check_ready_seconds=0")
+    assert ended.code != 0 and list(ended.report["culprits"]) == [name], ended.text
+    (one,) = [one for one in ended.report["findings"] if one["id"] == "GC-RUN-002"]
+    assert one["hosts"] == [name] and "came too late to the rendezvous: it had imported PyTorch " in one["cause"]
+    assert ended.report["unexplained"] == []
 
 
 @pytest.mark.parametrize("state", ["waiting", "running"])

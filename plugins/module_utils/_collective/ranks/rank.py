@@ -361,6 +361,8 @@ def main() -> None:
     if not line:
         return
     job = json.loads(line)
+    if (late := time.monotonic() - job.get("told", math.inf)) >= 1:
+        emit("late", seconds=round(late, 3))
     note = Note(job["rank"], job.get("note", ""))
     note.write(backend=job["backend"])
     try:

@@ -14,6 +14,7 @@ from typing import Any
 #: Every event of ``rank.py`` and the fields that it always has, besides ``event`` and ``at``.
 EVENTS: dict[str, tuple[str, ...]] = {
     "ready": ("torch", "seconds"),
+    "late": ("seconds",),
     "store": (),
     "keys": ("missing", "addresses"),
     "joined": (),

@@ -44,7 +44,9 @@ WARNING_LINE = re.compile(r"^(\[W\d|frame #\d|Exception raised from|<omitting )"
 PYTHON_WARNING = re.compile(r"^\S+:\d+: \w*Warning: .*\n(?:  .*\n?)?", re.MULTILINE)
 SUMMARY = "GC-RUN-001"
 #: The last event of a rank that did not come as far as the rendezvous.
-BEFORE_RENDEZVOUS = ("nothing", "ready")
+BEFORE_RENDEZVOUS = ("nothing", "ready", "late")
+#: So long ranks wait for each other at the rendezvous at least (join_seconds in the role's measure.yml).
+LATE_SECONDS = 10
 #: How sure a cause is that follows from texts alone: they are known of this version, or only of others.
 SURE, LESS_SURE = 0.9, 0.6
 
@@ -267,7 +269,10 @@ def _finding(group: Sequence[Unfinished], hosts: tuple[str, ...], ranks: Sequenc
 
 
 def _never_came(open_ranks: Sequence[Unfinished], ranks: Sequence[Rank], known: Sequence[Finding]) -> list[Finding]:
-    """Ranks that the store does not know, as the ranks that looked into it saw last."""
+    """Ranks that the store did not know, as the ranks that looked into it saw last, and a rank 0 that kept it too late.
+
+    What such a rank says of others is a better cause, unless it came when they had already given up.
+    """
     missing: dict[int, list[str]] = {}
     for rank in ranks:
         for event in events(rank, "keys")[-1:]:
@@ -275,22 +280,41 @@ def _never_came(open_ranks: Sequence[Unfinished], ranks: Sequence[Rank], known: 
                 missing.setdefault(number, []).append(f"rank {rank['rank']} on {rank['host']} read the store")
     accused = {host for finding in known for host in finding.hosts}
     by_rank = {one.rank: one for one in open_ranks}
+    late = {rank["rank"]: event["seconds"] for rank in ranks for event in events(rank, "late")}
+    late = {number: seconds for number, seconds in late.items() if seconds >= LATE_SECONDS}
+    if 0 in late and 0 in by_rank and by_rank[0].last in (*BEFORE_RENDEZVOUS, "store"):
+        missing = {0: []}  # The others had given up before it looked.
     return [
         Finding(
             "GC-RUN-002",
             ERROR,
             (one.host,),
-            f"rank {one.rank} on {one.host} never came to the rendezvous (last event {one.last}, "
-            f"{'ended with ' + str(one.exit_code) if one.state == 'finished' else 'killed at the deadline'})",
-            f"look at the processor load, the memory and the kernel log of {one.host}",
+            *_why_missing(one, late.get(number)),
             (*seen, one.line),
             ruled_out=("PyTorch: the rank had imported it",) if one.last == "ready" else (),
             reproduce=reproduce((one.host,), ranks),
         )
         for number, seen in sorted(missing.items())
         for one in [by_rank.get(number)]
-        if one is not None and one.host not in accused and not (one.match and one.match.text.about == PEER)
+        if one is not None
+        and one.host not in accused
+        and (number in late or not (one.match and one.match.text.about == PEER))
     ]
+
+
+def _why_missing(one: Unfinished, late_seconds: float | None) -> tuple[str, str]:
+    """Cause and fix.  late_seconds: after it was told to begin, when that was longer than the others waited."""
+    if late_seconds is not None:
+        return (
+            f"rank {one.rank} on {one.host} came too late to the rendezvous: it had imported PyTorch "
+            f"{late_seconds:.0f} s after it was told to begin",
+            f"put PyTorch of {one.host} on a faster disk; if only its first import is slow, check again",
+        )
+    how = f"ended with {one.exit_code}" if one.state == "finished" else "killed at the deadline"
+    return (
+        f"rank {one.rank} on {one.host} never came to the rendezvous (last event {one.last}, {how})",
+        f"look at the processor load, the memory and the kernel log of {one.host}",
+    )
 
 
 def _loopback(ranks: Sequence[Rank]) -> list[Finding]:

@@ -229,7 +229,10 @@ class Worker:
             "timeout_seconds": go["collective"]["timeout_seconds"],
         }
         job = dict(
-            go["collective"], listen_fd=self.rendezvous[0].fileno(), note=os.path.join(self.run_dir, how_far.NOTE)
+            go["collective"],
+            listen_fd=self.rendezvous[0].fileno(),
+            note=os.path.join(self.run_dir, how_far.NOTE),
+            told=time.monotonic(),
         )
         for rank, number in zip(self.ranks, go["ranks"]):
             rank.start(dict(job, rank=number))

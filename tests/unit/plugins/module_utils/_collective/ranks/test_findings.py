@@ -163,6 +163,45 @@ def test_when_all_hang_the_one_that_never_came_is_accused() -> None:
     assert ids(run.judge()) == [("GC-RUN-001", ("n4",))]
 
 
+def test_a_rank_that_came_when_the_others_had_given_up_is_named() -> None:
+    """What it says of rank 0, and rank 0 of it, follows."""
+    run = Run()
+    run.all_but("n4", CLOSED)
+    run.events["n1"] = [
+        {"event": "keys", "missing": [3], "addresses": {}},
+        error("TimeoutError: ranks 3 did not reach the rendezvous in 13 s"),
+    ]
+    run.events["n4"] = [
+        {"event": "late", "seconds": 20.2},
+        error(
+            "DistNetworkError: The client socket has failed to connect to any network address of (192.0.2.11, 29500)."
+        ),
+    ]
+    found = run.judge()
+    assert ids(found) == [("GC-RUN-002", ("n4",)), ("GC-RUN-001", ())] and found.unexplained == []
+    assert "came too late to the rendezvous: it had imported PyTorch 20 s after" in found.findings[0].cause
+    assert found.findings[0].ruled_out == () and "faster disk" in found.findings[0].fix
+    run.events["n4"][0]["seconds"] = 2.0
+    assert "GC-RUN-002" not in [one.id for one in run.judge().findings]
+
+
+def test_a_rank_0_that_came_when_the_others_had_given_up_is_named() -> None:
+    """It misses all of them then."""
+    run = Run()
+    for host in HOSTS:
+        run.events[host] = [
+            error("DistNetworkError: The client socket has timed out after 13000ms (192.0.2.11, 29500).")
+        ]
+    run.events["n1"] = [
+        {"event": "late", "seconds": 20.2},
+        STORE,
+        {"event": "keys", "missing": [1, 2, 3], "addresses": {}},
+        error("TimeoutError: ranks 1, 2, 3 did not reach the rendezvous in 13 s"),
+    ]
+    found = run.judge()
+    assert ids(found) == [("GC-RUN-002", ("n1",)), ("GC-RUN-001", ())] and found.unexplained == []
+
+
 def test_a_rank_that_the_store_does_not_know_is_named() -> None:
     run = Run()
     run.all_but("n4", "DistNetworkError: Failed to recv, got 0 bytes. Connection was likely closed.")

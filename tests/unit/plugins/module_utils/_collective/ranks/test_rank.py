@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -414,9 +415,11 @@ def test_three_ranks_reduce_exactly() -> None:
 
 
 def test_a_missing_rank_ends_in_an_error_not_in_a_hang_and_rank_0_names_it() -> None:
-    first, second = run_ranks([0, 1], join_seconds=3)
+    told = {1: {"told": time.monotonic() - 20}}
+    first, second = run_ranks([0, 1], told, join_seconds=3)
     assert [event["event"] for event in first] == ["ready", "store", "keys", "error"]
     assert first[2]["missing"] == [2] and "ranks 2 did not reach the rendezvous in 3 s" in first[3]["text"]
+    assert [event["event"] for event in second[:2]] == ["ready", "late"] and second[1]["seconds"] > 20
     assert second[-1]["event"] == "error"
 
 
