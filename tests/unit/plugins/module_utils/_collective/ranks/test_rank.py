@@ -343,6 +343,16 @@ def test_nothing_is_left_out_at_the_last_size(capsys: pytest.CaptureFixture[str]
     assert "plateau" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("size_bytes", "before", "groups"), [(4096, 1, 2), (MIB, rank.BARRIERS_ALONE, 4)])
+def test_a_collective_between_comparisons_begins_at_once_on_all_ranks(
+    size_bytes: int, before: int, groups: int
+) -> None:
+    """Comparing takes one rank longer than another; in a group nothing is compared in between."""
+    dist = OneRankOfMany(unharmed)
+    rank.run_sizes(torch, dist, dict(JOB, rank=0, sizes_bytes=[size_bytes]))
+    assert dist.iteration + 1 == 4 and dist.barriers == 4 * before + groups
+
+
 def test_a_note_is_never_timed() -> None:
     """A barrier lies between a note and the start of the clock."""
     order: list[str] = []
