@@ -148,7 +148,7 @@ def _findings(results: Results, known: Sequence[Finding]) -> Outcome:
     """What is wrong, the closest to a cause first, and the finding of another stage that explains it."""
     wrong = wrong_results(results)
     if wrong:
-        return _unless(known, results, wrong, ("GC-DATA-", "GC-HOST-003"))
+        return _unless(known, results, wrong, ("GC-DATA-", "GC-HOST-003"), own=True)
     if results.passed:
         return _by_luck(results), None
     if results.done == len(results.hosts):
@@ -160,20 +160,34 @@ def _findings(results: Results, known: Sequence[Finding]) -> Outcome:
     return [], None
 
 
-def _unless(known: Sequence[Finding], results: Results, found: Sequence[Finding], beginnings: Sequence[str]) -> Outcome:
-    """These findings, unless another stage has one that explains them."""
-    blamed = _explains(known, results, beginnings, [host for one in found for host in one.hosts])
+def _unless(
+    known: Sequence[Finding],
+    results: Results,
+    found: Sequence[Finding],
+    beginnings: Sequence[str],
+    *,
+    own: bool = False,
+) -> Outcome:
+    """These findings, unless another stage has one that explains them.  own: as in ``_explains``."""
+    blamed = _explains(known, results, beginnings, [host for one in found for host in one.hosts], own=own)
     return ([] if blamed else list(found)), blamed
 
 
 def _explains(
-    known: Sequence[Finding], results: Results, beginnings: Sequence[str], accused: Sequence[str]
+    known: Sequence[Finding],
+    results: Results,
+    beginnings: Sequence[str],
+    accused: Sequence[str],
+    *,
+    own: bool = False,
 ) -> Finding | None:
     """The first error of other stages with such an id that is about a node of this job.
 
-    accused: whom this stage would name.  Then it has to be about one of them, or about the node that starts the job.
+    accused: whom this stage would name.  Then it has to be about one of them, or about the node that starts the job:
+    all others are reached from there.  own: it is trouble of their own, which does not come from another node.
     """
-    nodes = {*accused, results.hosts[0]} if accused else set(results.hosts)
+    reached_from = () if own else results.hosts[:1]
+    nodes = {*accused, *reached_from} if accused else set(results.hosts)
     for one in known:
         concerned = not one.hosts or nodes.intersection(one.hosts)
         if one.severity == ERROR and one.id.startswith(tuple(beginnings)) and concerned:
@@ -191,7 +205,7 @@ def _signal(results: Results, known: Sequence[Finding]) -> Outcome | None:
     hosts = (host,) if host else ()
     what = f"rank {rank} on {host or named} was ended by signal {number} ({name}) in the all_reduce over Open MPI"
     found = _finding(results, UNFINISHED, hosts, what, FIX_SIGNAL, SURE)
-    return _unless(known, results, [found], causes.LEFT_ALONE)
+    return _unless(known, results, [found], causes.LEFT_ALONE, own=True)
 
 
 def _ssh(results: Results, known: Sequence[Finding]) -> Outcome | None:
@@ -276,7 +290,8 @@ def _of_texts(results: Results, known: Sequence[Finding], matches: Sequence[tupl
     fix = FIX_LINK if first.id == causes.BLOCKED else first.cause.fix
     evidence = [block[:300] for block, _match in alike]
     found = _finding(results, START, hosts, what, fix, confidence, subject, evidence, first.cause.command)
-    return _unless(known, results, [found], (*first.cause.explained_by, "GC-SSH-"))
+    own = first.text.about == SELF
+    return _unless(known, results, [found], (*first.cause.explained_by, "GC-SSH-"), own=own)
 
 
 def _links(results: Results, known: Sequence[Finding]) -> Outcome | None:

@@ -231,6 +231,13 @@ def test_what_is_about_another_node_or_a_warning_explains_nothing(known: Finding
     assert told(judge(RECORDED["5.0.11 other host key"], (known,))) == [("GC-MPI-001", ERROR, ("n3",))]
 
 
+@pytest.mark.parametrize(("fault", "number"), [("killed rank", "GC-NET-001"), ("bad interface", "GC-NODE-002")])
+def test_trouble_of_the_node_that_starts_the_job_explains_no_own_trouble_of_another(fault: str, number: str) -> None:
+    given = RECORDED[f"5.0.11 {fault}"]
+    assert told(judge(given, (error(number, "n1"),))) == told(judge(given)) != []
+    assert told(judge(given, (error(number, "n3"),))) == []
+
+
 def test_that_the_ranks_of_the_collective_were_slow_explains_nothing() -> None:
     """They did not finish, with nobody to blame; ssh to n3 fails all the same."""
     known = (error("GC-RUN-006"), error("GC-RUN-001"))
