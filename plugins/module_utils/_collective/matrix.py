@@ -93,10 +93,13 @@ def _wish(variable: str) -> Callable[[Node], str]:
 
 
 def _toolkit(node: Node) -> str:
-    """The default toolkit of the inventory: the first one when no other is named (role cuda_toolkit)."""
+    """The default toolkit of the inventory: the first one when no other is named (role cuda_toolkit).
+
+    Without the patch of ``12.8.1``: the toolkits of a node are known by their folders, such as ``cuda-12.8``.
+    """
     versions = node.wishes.get(TOOLKITS)
     first = str(versions[0]) if isinstance(versions, (list, tuple)) and versions else ""
-    return _wish(TOOLKIT)(node) or first
+    return ".".join((_wish(TOOLKIT)(node) or first).split(".")[:2])
 
 
 def _as_default_toolkit(node: Node, value: str) -> Mapping[str, Any]:

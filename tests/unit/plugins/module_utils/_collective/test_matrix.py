@@ -355,6 +355,14 @@ def test_what_the_inventory_wants(wishes: dict[str, Any], number: str, cause: st
     assert (found.id, found.hosts) == (number, ("n1", "n2", "n3")) and found.cause.endswith(cause)
 
 
+@pytest.mark.parametrize("name", ["cuda_toolkit_default", "cuda_toolkit_versions"])
+def test_the_patch_of_a_wanted_toolkit_is_not_missed(name: str) -> None:
+    """A node tells its toolkits by their folders, such as cuda-13.0."""
+    lab = Lab()
+    lab.wish(**{name: "13.0.2" if name == "cuda_toolkit_default" else ["13.0.2", "12.8.1"]})
+    assert lab.findings == []
+
+
 @pytest.mark.parametrize(
     ("pin", "value", "accepted"),
     [
