@@ -1,0 +1,42 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The times that the role derives from the number of hosts and forks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar, trust_as_template
+
+ROLE = Path(__file__).parents[4] / "roles" / "cluster_check"
+
+
+def seconds(hosts: int, forks: int) -> dict[str, int]:
+    """Every time of vars/main.yml that needs no run, by its name."""
+    names = [f"h{number}" for number in range(hosts)]
+    variables: dict[str, Any] = {"ansible_play_hosts": names, "cluster_check_members": names, "ansible_forks": forks}
+    for part in ("defaults", "vars"):
+        variables = {**yaml.safe_load((ROLE / part / "main.yml").read_text()), **variables}
+    trusted = {name: trust_as_template(one) if isinstance(one, str) else one for name, one in variables.items()}
+    templar = Templar(DataLoader(), variables=trusted)
+    wanted = [name for name in variables if name.startswith("__cluster_check_") and name.endswith("_seconds")]
+    return {
+        name.removeprefix("__cluster_check_"): int(templar.template(trusted[name]))
+        for name in wanted
+        if "pairs" not in name
+    }
+
+
+@pytest.mark.parametrize(("hosts", "forks", "rounds"), [(3, 5, 1), (64, 5, 13), (64, 1, 64), (1000, 50, 20)])
+def test_a_worker_lives_until_the_last_node_has_probed_a_faulty_mesh(hosts: int, forks: int, rounds: int) -> None:
+    """With a fault every node takes its longest time for the probe, in each round of forks."""
+    found = seconds(hosts, forks)
+    assert found["skew_seconds"] == 3 * rounds
+    launch = go = collect = found["skew_seconds"]
+    probe = rounds * found["probe_most_seconds"]
+    assert launch + probe + go + found["ranks_deadline_seconds"] + collect < found["lifetime_seconds"] < 86400
