@@ -1,7 +1,10 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Write what the fault tests measured into the table of docs/faults.md: `make faults`, then this."""
+"""Write what the fault tests measured into the table of docs/faults.md: `make faults`, then this.
+
+What was not measured this time stays as it is: the tests of one file can be run alone.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,10 @@ PAGE = project.ROOT / "docs" / "faults.md"
 START = "<!-- faults: start, written by tools/fault_table.py -->"
 END = "<!-- faults: end -->"
 TEXT_LENGTH = 160
+#: The two sides of a row, as the tests call them.
+WHO = ("torch", "we")
+#: What lies between two cells; in a text it is escaped.
+BAR = re.compile(r"(?<!\\)\|")
 #: Name of a result to what the table calls it, in its order.
 TITLES = {
     "none": "no fault",
@@ -66,12 +73,21 @@ def cell(result: Mapping[str, Any]) -> str:
     return f"{short} ({result['seconds']:g} s)"
 
 
-def table(results: Mapping[str, Mapping[str, Any]]) -> str:
-    """The table, one row for each fault that was measured."""
+def rows(page: str) -> dict[str, list[str]]:
+    """What the table of a page has: the title of each row, and its cells for torch and for the check."""
+    lines = page.partition(START)[2].partition(END)[0].splitlines()
+    cells = [[one.strip() for one in BAR.split(line)[1:-1]] for line in lines]
+    return {one[0]: one[1:] for one in cells if one and one[0] in TITLES.values()}
+
+
+def table(results: Mapping[str, Mapping[str, Any]], before: Mapping[str, list[str]]) -> str:
+    """The table, one row for each fault that was measured.  before: the ``rows`` that it has so far."""
     lines = ["| fault | torch alone | the check |", "| --- | --- | --- |"]
     for name, title in TITLES.items():
-        if name in results:
-            lines.append(f"| {title} | {cell(results[name].get('torch', {}))} | {cell(results[name].get('we', {}))} |")
+        had = before.get(title, ["", ""])
+        now = [cell(results.get(name, {}).get(who, {})) or old for who, old in zip(WHO, had, strict=True)]
+        if any(now):
+            lines.append(f"| {title} | {now[0]} | {now[1]} |")
     return "\n".join(lines)
 
 
@@ -88,7 +104,8 @@ def main(results: Path = RESULTS, page: Path = PAGE) -> None:
     """Write the page."""
     if not results.exists():
         sys.exit(f"There is nothing to write: {results} is made by `make faults`.")
-    page.write_text(with_table(page.read_text(), table(json.loads(results.read_text()))))
+    text = page.read_text()
+    page.write_text(with_table(text, table(json.loads(results.read_text()), rows(text))))
 
 
 if __name__ == "__main__":

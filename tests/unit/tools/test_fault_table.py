@@ -17,7 +17,7 @@ def test_the_rows_are_what_was_measured_in_the_order_of_the_titles() -> None:
         "mtu": {"we": {"seconds": 12.3, "text": "FAILED: a | b"}},
         "none": {"we": {"seconds": 8, "text": "PASSED"}, "torch": {"seconds": 0.4, "text": "passes"}},
     }
-    assert fault_table.table(results).splitlines()[2:] == [
+    assert fault_table.table(results, {}).splitlines()[2:] == [
         "| no fault | passes (0.4 s) | PASSED (8 s) |",
         "| packets of more than 1400 bytes to a node vanish |  | FAILED: a \\| b (12.3 s) |",
     ]
@@ -32,6 +32,22 @@ def test_only_what_is_between_the_markers_is_replaced(tmp_path: Path) -> None:
     assert text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text and "PASSED (8 s)" in text
     fault_table.main(results, page)
     assert page.read_text() == text
+
+
+def test_what_was_not_measured_this_time_stays(tmp_path: Path) -> None:
+    first = {
+        "none": {"we": {"seconds": 8, "text": "PASSED"}, "torch": {"seconds": 0.4, "text": "passes"}},
+        "mtu": {"we": {"seconds": 12.3, "text": "FAILED: a | b"}},
+    }
+    page, results = tmp_path / "faults.md", tmp_path / "faults.json"
+    page.write_text(f"{fault_table.START}\n{fault_table.END}\n")
+    for measured in (first, {"none": {"we": {"seconds": 9, "text": "PASSED"}}}):
+        results.write_text(json.dumps(measured))
+        fault_table.main(results, page)
+    assert page.read_text().splitlines()[3:-1] == [
+        "| no fault | passes (0.4 s) | PASSED (9 s) |",
+        "| packets of more than 1400 bytes to a node vanish |  | FAILED: a \\| b (12.3 s) |",
+    ]
 
 
 def test_a_page_without_markers_is_refused() -> None:
