@@ -152,6 +152,12 @@ links:
       returned: always
       type: list
       elements: list
+    unheard:
+      description: Own ports of this node to which nothing came back, where the same port of the peer answered another
+        own port. What drops answers by their port keeps no state.
+      returned: always
+      type: list
+      elements: int
   sample:
     - host: gpu02
       probes: 12
@@ -169,6 +175,7 @@ links:
           result: timeout
       searched:
         - [1024, 65535]
+      unheard: []
 rails:
   description: The same for each further rail that this node and a peer have, all called at the same time. Each entry
     has the C(name) of the rail, and C(links) as RV(links).

@@ -107,7 +107,7 @@ def _finding(
     remedy = mesh_remedies.remedy(cause, trouble, links, ranges, static, plan, two=len(hosts) == 2)
     evidence = mesh_words.evidence(cause, links, trouble)
     if trouble == mesh_links.CLOSED:
-        evidence += mesh_words.draw(cause, ranges)
+        evidence += mesh_words.answers(cause, links) + mesh_words.draw(cause, ranges)
     # Where both ends permit it, neither of them is the cause.
     undecided = len(hosts) == 2 and cause.kind != cover.NODE and not remedy.ruled_out
     if undecided:

@@ -58,6 +58,7 @@ class Link:
     """A directed link.  blocked: result to exact intervals, within ``searched``, which is empty where nobody searched.
 
     milliseconds: of a connect.  bytes_per_second, retransmits: of the largest payload; None where it was not sent.
+    unheard: ports of the source that nothing came back to, where another one of its ports was answered.
     """
 
     source: str
@@ -69,6 +70,7 @@ class Link:
     failures: tuple[Failure, ...]
     blocked: Mapping[str, Spans]
     searched: Spans
+    unheard: tuple[int, ...] = ()
 
     def failing(self, trouble: str) -> list[Failure]:
         """The ports with this trouble."""
@@ -126,6 +128,7 @@ def read(hosts: Sequence[str], probe: Results) -> Links:
             failures=tuple(_failure(one) for one in row.get("failures") or ()),
             blocked=_blocked(row.get("blocked") or ()),
             searched=intervals.merged((int(first), int(last)) for first, last in row.get("searched") or ()),
+            unheard=tuple(int(port) for port in row.get("unheard") or ()),
         )
         for source in hosts
         for row in probe.get(source, {}).get("links", [])

@@ -170,6 +170,20 @@ def _beyond(cause: Cause, links: Sequence[Link]) -> list[str]:
     return [f"blocked as well, and not asked for: ports {intervals.text(more)}"] if more else []
 
 
+def answers(cause: Cause, links: Links) -> list[str]:
+    """Whether a node's own calls from the blocked ports stay without an answer, and those from other ports don't."""
+    back = [links[ends[::-1]] for ends in cause.links if ends[::-1] in links]
+    unheard = {(link.source, port) for link in back for port in link.unheard}
+    # One may be a packet that was lost by chance.
+    if len(unheard) < 2 or not all(intervals.holds(cause.ports, port) for _source, port in unheard):
+        return []
+    callers = names(list(dict.fromkeys(link.source for link in back if link.unheard)))
+    return [
+        f"no answer to {len(unheard)} calls that {callers} made from own ports among these, and an answer to the same "
+        "calls from other ports: what drops here keeps no state, so it drops answers too"
+    ]
+
+
 def draw(cause: Cause, ranges: Ranges) -> list[str]:
     """How likely a job meets a block that covers only a part of the ports that the kernel draws from."""
     targets = dict.fromkeys(target for _source, target in cause.links)

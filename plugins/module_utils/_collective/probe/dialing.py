@@ -17,7 +17,7 @@ import struct
 import time
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import icmp, tcp_info
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe.protocol import (
@@ -46,6 +46,9 @@ LONG_BYTES = 1048576
 SAID_CHARACTERS = 80
 
 
+# What the kernel says of an own port that is not free, to bind() and to connect().
+_TAKEN = (errno.EADDRINUSE, errno.EADDRNOTAVAIL)
+
 #: Rail and host.
 Way = tuple[str, str]
 
@@ -68,7 +71,8 @@ class Target:
     """One port of one peer.  payloads: bytes of each message, in order; none: connect and no more.
 
     timeout_seconds: instead of that of the settings.  rail: a further rail, empty for the first; source: own address
-    there, instead of that of the settings.
+    there, instead of that of the settings.  own_port: to call from, 0 for the kernel's choice, which is taken too where
+    this one is not free.
     """
 
     host: str
@@ -79,6 +83,7 @@ class Target:
     timeout_seconds: float | None = None
     rail: str = ""
     source: str = ""
+    own_port: int = 0
 
     @property
     def way(self) -> Way:
@@ -101,7 +106,8 @@ class Outcome:
 
     result: one of the constants of ``mesh``, or an errno name.  milliseconds: until it was known.  connect_ms: time of
     the handshake, None without one.  passed_bytes: the largest payload that was answered; stalled_bytes: the one that
-    was not.  said: the first words of a foreign service, printable, up to ``SAID_CHARACTERS``.
+    was not.  said: the first words of a foreign service, printable, up to ``SAID_CHARACTERS``.  own_port: the port that
+    it called from, 0 where there was none.
     """
 
     target: Target
@@ -111,6 +117,7 @@ class Outcome:
     steps: tuple[Step, ...]
     stalled_bytes: int
     said: str
+    own_port: int = 0
 
     @property
     def passed_bytes(self) -> int:
@@ -164,15 +171,22 @@ class _Call:
         else:
             self.socket.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, PMTUDISC_DO)
         icmp.keep_errors(self.socket)
+        # Many calls may have one own port then, those before them that are not quite over included.
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if not self.target.payloads:
             # Nothing was said, so nothing is owed: close with a reset, which leaves no TIME_WAIT behind.
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        if source:
+        if self.target.own_port:
+            self.socket.bind((source, self.target.own_port))
+        elif source:
             self.socket.setsockopt(socket.IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1)
             self.socket.bind((source, 0))
 
     def start(self) -> str | None:
         code = self.socket.connect_ex((self.target.address, self.target.port))
+        if code in _TAKEN and self.target.own_port:
+            self.socket.close()
+            raise OSError(code, "this own port has a connection with that port already")
         return None if code in (0, errno.EINPROGRESS) else self._refusal(code)
 
     @property
@@ -255,6 +269,7 @@ class _Call:
         return None
 
     def outcome(self, result: str) -> Outcome:
+        own_port = self.socket.getsockname()[1]
         self.socket.close()
         said = self.received.decode("ascii", "backslashreplace") if result == FOREIGN else ""
         return Outcome(
@@ -265,6 +280,7 @@ class _Call:
             tuple(self.steps),
             self.payload_bytes if result == STALLED else 0,
             "".join(one if one.isprintable() else "." for one in said)[:SAID_CHARACTERS],
+            own_port,
         )
 
 
@@ -327,10 +343,13 @@ class _Switchboard:
     def _begin(self, target: Target) -> None:
         try:
             call = _Call(target, self.settings)
+            failed = call.start()
         except OSError as error:
+            if error.errno in _TAKEN and target.own_port:
+                self._begin(replace(target, own_port=0))
+                return
             self.outcomes.append(Outcome(target, errno_name(error.errno), 0.0, None, (), 0, ""))
             return
-        failed = call.start()
         if failed:
             self.outcomes.append(call.outcome(failed))
             return

@@ -4,6 +4,9 @@
 """All links of one node: what its peers' ports say, how good each link is, and which ports of a peer are blocked.
 
 One pass over all ports of all rails, then the quality of the links that work, then the search on those that don't.
+
+A filter without state between two nodes drops answers too: those to calls whose own port is one that it blocks.  So
+whatever is called again is called from an own port that was answered before, where there is one.
 """
 
 from __future__ import annotations
@@ -59,10 +62,13 @@ def survey(book: Sequence[Peer], own_name: str, settings: Settings) -> dict[str,
     outcomes: Outcomes = {way(peer): [] for peer in peers}
     for outcome in dial([one for peer in peers for one in targets(peer, settings.timeout_seconds)], settings):
         outcomes[outcome.target.way].append(outcome)
-    _confirm(outcomes, settings)
+    unheard = _confirm(outcomes, settings)
     _climb_elsewhere(outcomes, settings)
+    answered = _Answered(outcomes)
     qualities, failed = quality.measure(
-        [one.target for found in outcomes.values() for one in found if _climbed(one)], settings, QUALITY_SECONDS
+        [answered.again(one.target) for found in outcomes.values() for one in found if _climbed(one)],
+        settings,
+        QUALITY_SECONDS,
     )
     for outcome in failed:
         _put(outcomes, outcome)
@@ -73,7 +79,9 @@ def survey(book: Sequence[Peer], own_name: str, settings: Settings) -> dict[str,
     found: dict[str, list[dict[str, Any]]] = {FIRST_RAIL: []}
     for rail, host in sorted(outcomes, key=lambda one: place[one[1]]):
         key = (rail, host)
-        found.setdefault(rail, []).append(link(host, outcomes[key], qualities.get(key), searches.get(key)))
+        found.setdefault(rail, []).append(
+            link(host, outcomes[key], qualities.get(key), searches.get(key), unheard.get(key, ()))
+        )
     return found
 
 
@@ -131,16 +139,58 @@ def _target(peer: Peer, port: int, name: str, timeout_seconds: float, ladder: bo
     return Target(host, peer["address"], port, name, payloads, seconds, rail, peer.get("source", ""))
 
 
-def _confirm(outcomes: Outcomes, settings: Settings) -> None:
-    """Call again where nothing came back: a lost packet or a busy machine is not a closed port."""
-    silent = [
-        replace(one.target, timeout_seconds=bisection.SURE_SECONDS) if one.result == mesh.TIMEOUT else one.target
+def _confirm(outcomes: Outcomes, settings: Settings) -> dict[Way, list[int]]:
+    """Call again where nothing came back: a lost packet or a busy machine is not a closed port.
+
+    Returns the own ports that nothing came back to, where the same port of the peer answered another one.
+    """
+    silent = {
+        (one.target.way, one.target.port): one
         for found in outcomes.values()
         for one in found
         if one.result in (mesh.TIMEOUT, mesh.STALLED)
-    ]
-    for outcome in dial(silent, settings):
+    }
+    answered = _Answered(outcomes)
+    calls = []
+    for one in silent.values():
+        target = answered.again(one.target)
+        is_closed = one.result == mesh.TIMEOUT
+        calls.append(replace(target, timeout_seconds=bisection.SURE_SECONDS) if is_closed else target)
+    unheard: dict[Way, list[int]] = {}
+    for outcome in dial(calls, settings):
         _put(outcomes, outcome)
+        before = silent[outcome.target.way, outcome.target.port]
+        if before.result == mesh.TIMEOUT and before.own_port and outcome.result in _REACHED:
+            unheard.setdefault(outcome.target.way, []).append(before.own_port)
+    return unheard
+
+
+class _Answered:
+    """Own ports of this node to which an answer came: by way and, for a peer that never answered, by rail."""
+
+    # Of each, so that one of them has no connection with a given port of the peer yet, or had none a moment ago.
+    ENOUGH = 2
+
+    def __init__(self, outcomes: Outcomes) -> None:
+        self.by_way: dict[Way, list[int]] = {}
+        self.by_rail: dict[str, list[int]] = {}
+        self.last: dict[tuple[Way, int], int] = {}
+        for way_there, found in outcomes.items():
+            for one in found:
+                if one.result in _REACHED and one.own_port:
+                    self.last[way_there, one.target.port] = one.own_port
+                    self._keep(self.by_way.setdefault(way_there, []), one.own_port)
+                    self._keep(self.by_rail.setdefault(way_there[0], []), one.own_port)
+
+    def _keep(self, known: list[int], port: int) -> None:
+        if len(known) < self.ENOUGH and port not in known:
+            known.append(port)
+
+    def again(self, target: Target) -> Target:
+        """The same call from one of them; from whatever port the kernel takes where there is none."""
+        known = [*self.by_way.get(target.way, ()), *self.by_rail.get(target.rail, ()), 0]
+        used = self.last.get((target.way, target.port))
+        return replace(target, own_port=next(port for port in known if port != used) or used or 0)
 
 
 def _put(outcomes: Outcomes, outcome: Outcome) -> None:
@@ -151,13 +201,15 @@ def _put(outcomes: Outcomes, outcome: Outcome) -> None:
 
 def _climb_elsewhere(outcomes: Outcomes, settings: Settings) -> None:
     """The ladder on another port of the peers whose first one is closed."""
+    answered = _Answered(outcomes)
     retry = []
     for found in outcomes.values():
         climbed = any(one.target.payloads == LADDER and one.connect_ms is not None for one in found)
         usable = [one.target for one in found if one.result == mesh.OK]
         if not climbed and usable:
             seconds = min(settings.timeout_seconds, LADDER_SECONDS)
-            retry.append(replace(usable[0], payloads=LADDER, timeout_seconds=seconds))
+            ladder = replace(usable[0], payloads=LADDER, timeout_seconds=seconds)
+            retry.append(answered.again(ladder))
     for outcome in dial(retry, settings):
         _put(outcomes, outcome)
 
@@ -173,6 +225,7 @@ def _is_blocked(outcomes: Sequence[Outcome]) -> bool:
 def _search(
     peers: Sequence[Peer], own_name: str, outcomes: Mapping[Way, Sequence[Outcome]], settings: Settings
 ) -> dict[Way, bisection.Search]:
+    answered = _Answered(outcomes)
     searches = {}
     named: dict[str, Peer] = {}
     for peer in peers:
@@ -188,7 +241,9 @@ def _search(
 
     def knock(doors: Sequence[bisection.Door], seconds: float) -> dict[bisection.Door, str]:
         calls = [
-            replace(_target(named[name], port, "", seconds, False), payloads=(), timeout_seconds=seconds)
+            replace(
+                answered.again(_target(named[name], port, "", seconds, False)), payloads=(), timeout_seconds=seconds
+            )
             for name, port in doors
         ]
         return {
@@ -206,6 +261,7 @@ def link(
     outcomes: Sequence[Outcome],
     measured: quality.Quality | None,
     searched: bisection.Search | None,
+    unheard: Sequence[int] = (),
 ) -> dict[str, Any]:
     """The compact form of what is known about the link to ``host``."""
     handshakes = [one.connect_ms for one in outcomes if one.result == mesh.OK and one.connect_ms is not None]
@@ -218,6 +274,7 @@ def link(
         "failures": [failure(one) for one in outcomes if one.result != mesh.OK],
         "blocked": [one._asdict() for one in searched.blocked()] if searched else [],
         "searched": [[searched.first, bisection.LAST]] if searched else [],
+        "unheard": sorted(set(unheard)),
     }
 
 

@@ -55,6 +55,8 @@ class Run:
         self.addresses: dict[str, str] = {}
         self.ranges: dict[str, Any] = dict.fromkeys(self.hosts, RANGES)
         self.plan: dict[str, Any] | None = PLAN
+        #: Link to the own ports of its source that nothing came back to.
+        self.unheard: dict[tuple[str, str], list[int]] = {}
         #: Node to the ports that are tried on it in place of the ephemeral ones of the plan.
         self.drawn: dict[str, list[tuple[str, int]]] = {}
 
@@ -107,6 +109,7 @@ class Run:
                 if exact and result in ("timeout", "unreachable")
             ],
             "searched": [[1024, 65535]] if exact else [],
+            "unheard": self.unheard.get((source, target), []),
         }
 
     def findings(self) -> list[Finding]:
@@ -414,6 +417,29 @@ def test_exact_intervals_with_drop_and_reject_told_apart() -> None:
     assert finding.about.ports == ((40000, 50000), (60000, 63000))
     assert "39.0% of the ephemeral ports of n2: a job meets it by the luck of its ports" in finding.evidence
     assert any("without listeners: the intervals are exact" in one for one in finding.evidence)
+
+
+@pytest.mark.parametrize(
+    ("unheard", "is_told"),
+    [
+        ({}, False),
+        ({("n2", "n1"): [41000]}, False),
+        ({("n2", "n1"): [41000], ("n2", "n3"): [40000, 50000]}, True),
+        ({("n2", "n1"): [41000, 42000, 39999]}, False),
+        ({("n1", "n3"): [41000, 42000]}, False),
+    ],
+)
+def test_answers_that_are_lost_too_show_a_filter_without_state(
+    unheard: dict[tuple[str, str], list[int]], is_told: bool
+) -> None:
+    run = Run()
+    run.inbound("n2", (40000, 50000, "timeout"))
+    run.unheard = unheard
+    finding = run.only()
+    assert (finding.id, finding.hosts) == ("GC-NET-001", ("n2",))
+    found = [one for one in finding.evidence if "keeps no state" in one]
+    assert len(found) == is_told
+    assert all(one.startswith("no answer to 3 calls that n2 made from own ports among these") for one in found)
 
 
 def test_a_port_that_only_some_saw_rejected_is_not_told_twice() -> None:

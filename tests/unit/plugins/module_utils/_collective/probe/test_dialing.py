@@ -238,3 +238,30 @@ def test_the_window_follows_the_limit_of_open_files(monkeypatch: pytest.MonkeyPa
 )
 def test_names_of_errors(code: int | None, name: str) -> None:
     assert dialing.errno_name(code) == name
+
+
+def test_calls_go_out_from_the_own_port_that_they_are_given(listener: socket.socket) -> None:
+    serve(listener, respond)
+    others = [mesh.bind_listener("127.0.0.1", 0) for _number in range(3)]
+    for one in others:
+        serve(one, respond)
+    ports = [one.getsockname()[1] for one in (listener, *others)]
+    first = call(ports[0], 64)
+    assert first.result == mesh.OK and first.own_port not in (0, *ports)
+    targets = [dialing.Target("peer", "127.0.0.1", port, "x", own_port=first.own_port) for port in ports[1:]]
+    assert {(one.result, one.own_port) for one in dialing.dial(targets, settings())} == {(mesh.OK, first.own_port)}
+    for one in others:
+        one.close()
+
+
+def test_an_own_port_that_is_taken_is_left_to_the_kernel(listener: socket.socket) -> None:
+    serve(listener, respond)
+    port = listener.getsockname()[1]
+    with socket.create_connection(("127.0.0.1", port)) as there:
+        taken = there.getsockname()[1]
+        (outcome,) = dialing.dial([dialing.Target("peer", "127.0.0.1", port, "x", own_port=taken)], settings())
+        assert outcome.result == mesh.OK and outcome.own_port not in (0, taken)
+    # The end of this connection is remembered for a while, so the same two ports are taken, too.
+    again = dialing.Target("peer", "127.0.0.1", port, "x", own_port=outcome.own_port)
+    (other,) = dialing.dial([again], settings())
+    assert other.result == mesh.OK and other.own_port

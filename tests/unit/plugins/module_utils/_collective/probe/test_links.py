@@ -178,6 +178,36 @@ def test_blocked_ports_are_searched_on_eight_peers_at_most(monkeypatch: pytest.M
     assert found["n2"]["blocked"] == found["n2"]["searched"] == []
 
 
+def test_a_filter_that_drops_answers_to_own_ports_closes_no_port_of_a_peer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The calls are replaced: nothing on loopback drops.  The kernel's choice falls into the interval every time but
+    one, and 45000 of the peer is closed for all."""
+    chosen = iter(range(40000, 50000))
+
+    def dial(targets: list[dialing.Target], _settings: dialing.Settings, **_limits: Any) -> list[dialing.Outcome]:
+        found = []
+        for target in targets:
+            own_port = target.own_port or (35000 if (target.host, target.port) == ("n2", 29500) else next(chosen))
+            dropped = 40000 <= own_port <= 50000 or target.port == 45000
+            result = mesh.TIMEOUT if dropped else mesh.OK
+            steps = () if dropped else (dialing.Step(target.payloads[-1] if target.payloads else 0, 0.01, 0),)
+            found.append(dialing.Outcome(target, result, 1.0, None if dropped else 0.5, steps, 0, "", own_port))
+        return found
+
+    monkeypatch.setattr(links, "dial", dial)
+    monkeypatch.setattr(quality, "dial", dial)
+    ports = [{"port": port, "range": "ephemeral"} for port in (32768, 45000, 60999)]
+    rendezvous = {"port": 29500, "range": "rendezvous"}
+    book = [
+        {"host": name, "address": "192.0.2.9", "ports": [rendezvous, *ports], "ranges": []} for name in ("n2", "n3")
+    ]
+    second, third = first(book, "n1", SETTINGS)
+    assert [[one["port"] for one in found["failures"]] for found in (second, third)] == [[45000], [45000]]
+    assert second["blocked"] == third["blocked"] == [{"first": 45000, "last": 45000, "result": mesh.TIMEOUT}]
+    assert second["bytes_per_second"] and third["bytes_per_second"]
+    assert len(second["unheard"]) == 2 and len(third["unheard"]) == 3
+    assert all(40000 <= port <= 50000 for port in second["unheard"] + third["unheard"])
+
+
 def test_every_rail_is_called_from_its_own_address(nodes: Nodes) -> None:
     """One rail that both have, one that only the peer has, one that only this node has."""
     callers = set()
