@@ -43,8 +43,10 @@ options:
     type: path
     required: true
   user:
-    description: User who runs the ranks, empty for root. The ranks get this user's rights and the limits of a
-      systemd service.
+    description:
+      - User who runs the ranks, empty for root. The ranks get this user's rights and the limits that PAM gives to a
+        session of this user, as a job has them; where it opens none, and those of root, the limits of a service.
+      - In their environment is what C(/etc/environment) and C(/etc/gpu-cluster/environment) of the node give to jobs.
     type: str
     default: ""
   ranks_per_node:
@@ -241,7 +243,7 @@ import sys
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import launch, unit
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import launch, session, unit
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import files
 
 
@@ -332,6 +334,7 @@ def main() -> None:
         "ranges": [dict(one, samples=given["samples"]) for one in ranges],
         "rails": given["rails"],
         "lifetime_seconds": given["lifetime_seconds"],
+        "variables": session.variables(),
     }
     result = {
         "changed": False,

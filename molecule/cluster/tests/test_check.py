@@ -68,6 +68,35 @@ def test_the_ranks_ran_on_three_nodes_over_the_fabric(cluster: Cluster) -> None:
     assert cluster.left_over() == []
 
 
+def test_the_ranks_have_the_limits_and_the_variables_of_a_job(cluster: Cluster) -> None:
+    """As an ssh session of the user has them, and not a service; the launcher's file is that of role launcher."""
+    name = next(iter(cluster.hosts))
+    # In the environment's own folder, or the versions of another one would be compared.
+    limits, python = "/etc/security/limits.d/99-test.conf", "/opt/gpu-cluster/torch/bin/noting-python"
+    program = 'cat /proc/self/limits > /tmp/limits.$(id -un)\nenv > /tmp/env.$(id -un)\nexec "$REAL" "$@"\n'
+    given = {"cluster_check_torch_python": python}
+    overlay = cluster.reports / "noting.json"
+    overlay.write_text(json.dumps({"gpu_cluster": {"hosts": {name: given}}}))
+    real = "/opt/gpu-cluster/torch/bin/python"
+    try:
+        cluster.lab("exec", name, "sh", "-c", f"printf 'train soft nofile 4321\\n' > {limits}")
+        script = "#!/bin/sh\n" + program.replace("$REAL", real)
+        cluster.lab("exec", name, "sh", "-c", f"printf '%s' '{script}' > {python}; chmod 755 {python}")
+        ended = cluster.check("-i", str(overlay))
+        session = cluster.lab("exec", name, "runuser", "-u", "train", "--", "cat", "/proc/self/limits")
+        ranks = cluster.lab("exec", name, "cat", "/tmp/limits.train")
+        variables = cluster.lab("exec", name, "cat", "/tmp/env.train").splitlines()
+        launcher = cluster.lab("exec", name, "cat", "/etc/gpu-cluster/environment").splitlines()
+    finally:
+        cluster.lab("exec", name, "rm", "-f", limits, python, "/tmp/limits.train", "/tmp/env.train")
+    assert ended.code == 0, ended.text
+    kept = ("Max open files", "Max locked memory", "Max processes")
+    of_session, of_ranks = ([one for one in text.splitlines() if one.startswith(kept)] for text in (session, ranks))
+    assert of_ranks == of_session and any(" 4321 " in one for one in of_ranks)
+    wanted = [one for one in launcher if one.startswith("NCCL_SOCKET_IFNAME=")]
+    assert wanted and set(wanted) <= set(variables)
+
+
 def test_a_node_with_another_version_is_named_with_both(cluster: Cluster) -> None:
     """The inventory has moved on, and the environment of one node has not."""
     node = list(cluster.hosts)[1]

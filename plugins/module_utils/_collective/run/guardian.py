@@ -10,12 +10,15 @@ its own, so neither a process group nor a parent names them all.  Standard libra
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pwd
+import resource
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from typing import Any
 
 #: Holds the run id in the environment of every process of a run.
@@ -103,6 +106,17 @@ def guard(run_id: str, argv: list[str], user: str, limit_seconds: float, grace_s
         end(run_id, grace_seconds)
 
 
+def limit(limits: Mapping[str, str]) -> None:
+    """Take these limits, for what is started from now on.  One that can't be had stays as it is.
+
+    limits: as session.py has them.
+    """
+    for name, value in limits.items():
+        soft, hard = (resource.RLIM_INFINITY if one == "infinity" else int(one) for one in value.split(":"))
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (soft, hard))
+
+
 def detach() -> None:
     """Leave the session and the parent behind, so that nobody waits for this process and no terminal ends it."""
     if os.fork():
@@ -113,12 +127,13 @@ def detach() -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """arguments: seconds until the limit, seconds of grace, the user or nothing, then the program.
+    """arguments: seconds until the limit, seconds of grace, the user or nothing, limits as JSON, then the program.
 
     The run id is in the environment.
     """
-    limit_seconds, grace_seconds, user, *argv = arguments
+    limit_seconds, grace_seconds, user, limits, *argv = arguments
     detach()
+    limit(json.loads(limits))
     guard(os.environ[VARIABLE], argv, user, float(limit_seconds), float(grace_seconds))
 
 

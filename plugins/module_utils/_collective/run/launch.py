@@ -27,6 +27,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import (
     guardian,
     service,
+    session,
     steps,
     unit,
     worker,
@@ -177,7 +178,8 @@ def start(run: Run, run_id: str, job: dict[str, Any], python: str, user: str, wa
     try:
         with alone():
             write_files(directory, job, owner)
-            keeper.start(run_id, directory, [python, "-m", worker.__name__, directory], user, job["lifetime_seconds"])
+            program = [python, "-m", worker.__name__, directory]
+            keeper.start(run_id, directory, program, user, job["lifetime_seconds"], session.limits(run, user))
     except OSError as error:
         # A full disk, or no right to write: what was written so far is no use to anybody.
         if not isinstance(error, FileExistsError):

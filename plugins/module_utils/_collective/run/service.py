@@ -9,10 +9,12 @@ Both can start a program, say whether a run is active, end it with all its proce
 from __future__ import annotations
 
 import abc
+import json
 import os
 import pwd
 import subprocess
 import sys
+from collections.abc import Mapping
 from typing import Callable
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import guardian
@@ -40,10 +42,19 @@ class Service(abc.ABC):
     """What a run needs of the node.  directory: the run's own, below which its programs work."""
 
     @abc.abstractmethod
-    def start(self, run_id: str, directory: str, argv: list[str], user: str, lifetime_seconds: int) -> None:
+    def start(
+        self,
+        run_id: str,
+        directory: str,
+        argv: list[str],
+        user: str,
+        lifetime_seconds: int,
+        limits: Mapping[str, str] | None = None,
+    ) -> None:
         """Start a program that goes on after this module and ends after its lifetime and ``GRACE_SECONDS``.
 
         user: who runs it, empty for the user of this module.  ``payload`` below the directory is on its module path.
+        limits: as session.py has them.
         """
 
     @abc.abstractmethod
@@ -84,7 +95,14 @@ class Systemd(Service):
         self.run = run
 
     @staticmethod
-    def argv(run_id: str, directory: str, argv: list[str], user: str, lifetime_seconds: int) -> list[str]:
+    def argv(
+        run_id: str,
+        directory: str,
+        argv: list[str],
+        user: str,
+        lifetime_seconds: int,
+        limits: Mapping[str, str] | None = None,
+    ) -> list[str]:
         """The command that starts the unit."""
         properties = [
             "Type=exec",
@@ -94,13 +112,22 @@ class Systemd(Service):
             f"WorkingDirectory={directory}",
         ]
         properties += [f"Environment={name}={value}" for name, value in environment(run_id, directory).items()]
+        properties += [f"Limit{name}={value}" for name, value in (limits or {}).items()]
         if user:
             properties.append(f"User={user}")
         start = ["systemd-run", "--quiet", "--collect", f"--unit={unit_name(run_id)}"]
         return [*start, *(f"--property={one}" for one in properties), "--", *argv]
 
-    def start(self, run_id: str, directory: str, argv: list[str], user: str, lifetime_seconds: int) -> None:
-        code, _out, err = self.run(self.argv(run_id, directory, argv, user, lifetime_seconds))
+    def start(
+        self,
+        run_id: str,
+        directory: str,
+        argv: list[str],
+        user: str,
+        lifetime_seconds: int,
+        limits: Mapping[str, str] | None = None,
+    ) -> None:
+        code, _out, err = self.run(self.argv(run_id, directory, argv, user, lifetime_seconds, limits))
         if code:
             raise ServiceError(f"systemd-run ended with {code}: {err.strip()}")
 
@@ -126,15 +153,23 @@ class Systemd(Service):
 class Detached(Service):
     """A guardian process for each run, for nodes whose first process is not systemd."""
 
-    def start(self, run_id: str, directory: str, argv: list[str], user: str, lifetime_seconds: int) -> None:
+    def start(
+        self,
+        run_id: str,
+        directory: str,
+        argv: list[str],
+        user: str,
+        lifetime_seconds: int,
+        limits: Mapping[str, str] | None = None,
+    ) -> None:
         variables = {"PATH": PATH, "LANG": "C.UTF-8", **environment(run_id, directory)}
         if user:
             owner = pwd.getpwnam(user)
             variables.update(USER=user, LOGNAME=user, HOME=owner.pw_dir, SHELL=owner.pw_shell)
-        limits = [str(lifetime_seconds + GRACE_SECONDS), str(STOP_SECONDS)]
+        times = [str(lifetime_seconds + GRACE_SECONDS), str(STOP_SECONDS)]
         with open(os.path.join(directory, "log"), "ab") as log:
             done = subprocess.run(
-                [sys.executable, "-m", guardian.__name__, *limits, user, *argv],
+                [sys.executable, "-m", guardian.__name__, *times, user, json.dumps(dict(limits or {})), *argv],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -25,7 +25,7 @@ COLLECTIVE: dict[str, Any] = {
     "world_size": {"type": "int", "required": True},
     "master_address": {"type": "str", "required": True},
     "master_port": {"type": "int", "required": True},
-    "backend": {"type": "str", "choices": ["gloo"], "default": "gloo"},
+    "backend": {"type": "str", "choices": ["gloo", "nccl"], "default": "gloo"},
     "sizes_bytes": {"type": "list", "elements": "int", "default": [4096, 1048576, 16777216]},
     "warmup": {"type": "int", "default": 5},
     "iterations": {"type": "int", "default": 20},

@@ -83,14 +83,18 @@ class RankProcess:
     """One rank and what came out of it."""
 
     def __init__(self, job: dict[str, Any], local_rank: int, run_dir: str, listen_fd: int) -> None:
-        environment = dict(
-            os.environ,
-            GLOO_SOCKET_IFNAME=job["interface"],
-            LOCAL_RANK=str(local_rank),
-            PYTHONPATH=os.path.join(run_dir, "payload"),
-            PYTHONDONTWRITEBYTECODE="1",
-            OMP_NUM_THREADS="1",
-        )
+        # What the node gives to jobs, as far as the check does not need it otherwise.
+        variables: dict[str, str] = job.get("variables", {})
+        paths = [os.path.join(run_dir, "payload"), variables.get("PYTHONPATH", "")]
+        environment = {
+            **os.environ,
+            **variables,
+            "GLOO_SOCKET_IFNAME": job["interface"],
+            "LOCAL_RANK": str(local_rank),
+            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "OMP_NUM_THREADS": "1",
+        }
         self.local_rank = local_rank
         self.events: list[dict[str, Any]] = []
         self.exit_code: int | None = None
@@ -235,7 +239,7 @@ class Worker:
             told=time.monotonic(),
         )
         for rank, number in zip(self.ranks, go["ranks"]):
-            rank.start(dict(job, rank=number))
+            rank.start(dict(job, rank=number, local_rank=rank.local_rank, local_size=len(go["ranks"])))
         self.rendezvous[0].close()
 
     def save(self) -> None:

@@ -105,6 +105,17 @@ def test_the_payload_is_complete_and_answers_probes(start: Start) -> None:
     assert {outcome.result for outcome in dial(found["ports"], 64, 70000)} == {mesh.OK}
 
 
+def test_a_rank_has_the_variables_of_a_job_and_those_of_the_check_win(start: Start) -> None:
+    given = {"NCCL_DEBUG": "INFO", "GLOO_SOCKET_IFNAME": "eth9", "PYTHONPATH": "/opt/site", "OMP_NUM_THREADS": "8"}
+    run_dir, _process = start(f"env > env.txt\n{GOOD}", variables=given)
+    state(run_dir, "waiting")
+    go(run_dir, 10)
+    state(run_dir, "finished")
+    found = dict(line.split("=", 1) for line in (run_dir / "out" / "env.txt").read_text().splitlines() if "=" in line)
+    assert (found["NCCL_DEBUG"], found["GLOO_SOCKET_IFNAME"], found["OMP_NUM_THREADS"]) == ("INFO", "lo", "1")
+    assert found["PYTHONPATH"] == f"{run_dir}/payload:/opt/site"
+
+
 def test_a_rank_gets_its_job_and_is_reported(start: Start) -> None:
     run_dir, _process = start(GOOD)
     state(run_dir, "waiting")

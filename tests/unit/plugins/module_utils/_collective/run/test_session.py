@@ -1,0 +1,82 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Limits and variables of a job: as the kernel and the files of a node have them, and as a process gets them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import guardian, service, session
+
+TEXT = """Limit                     Soft Limit           Hard Limit           Units
+Max cpu time              unlimited            unlimited            seconds
+Max stack size            8388608              unlimited            bytes
+Max processes             96365                96365                processes
+Max open files            1024                 524288               files
+Max locked memory         unlimited            unlimited            bytes
+"""
+PARSED = {
+    "STACK": "8388608:infinity",
+    "NPROC": "96365:96365",
+    "NOFILE": "1024:524288",
+    "MEMLOCK": "infinity:infinity",
+}
+
+
+def test_the_limits_that_limits_conf_can_set_are_read() -> None:
+    assert session.parsed(TEXT) == PARSED
+    every = session.parsed(Path("/proc/self/limits").read_text())
+    assert set(every) == set(session.LIMITS.values()), "the kernel calls one of them by another name"
+
+
+def test_they_are_those_of_a_session_of_the_user() -> None:
+    asked = []
+
+    def run(argv: list[str]) -> tuple[int, str, str]:
+        asked.append(argv)
+        return (0, TEXT, "") if argv[2] == "train" else (1, TEXT, "runuser: user nobody-here does not exist")
+
+    assert session.limits(run, "train") == PARSED
+    assert session.limits(run, "nobody-here") == {} and session.limits(run, "") == {}
+    assert [argv[:3] for argv in asked] == [["runuser", "-u", "train"], ["runuser", "-u", "nobody-here"]]
+
+
+def test_the_unit_gets_them() -> None:
+    argv = service.Systemd.argv("run-1", "/run/there", ["true"], "train", 95, PARSED)
+    assert {"--property=LimitNOFILE=1024:524288", "--property=LimitMEMLOCK=infinity:infinity"} <= set(argv)
+    assert not any("Limit" in one for one in service.Systemd.argv("run-1", "/run/there", ["true"], "train", 95))
+
+
+def test_what_a_guardian_starts_gets_them() -> None:
+    # The last one has its soft limit above the hard one, which nobody can have; it stops nothing.
+    wanted = {"NOFILE": "77:99", "CORE": "0:0", "NPROC": "200:100"}
+    script = (
+        "import json, subprocess, sys\n"
+        f"from {guardian.__name__.rpartition('.')[0]} import guardian\n"
+        "guardian.limit(json.loads(sys.argv[1]))\n"
+        "subprocess.run(['cat', '/proc/self/limits'], check=True)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, json.dumps(wanted)],
+        env=dict(os.environ, PYTHONPATH=os.pathsep.join(path for path in sys.path if path)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = session.parsed(done.stdout)
+    assert found["NOFILE"] == "77:99" and found["CORE"] == "0:0"
+
+
+def test_variables_are_those_of_the_files_the_later_one_first(tmp_path: Path) -> None:
+    pam, launcher = tmp_path / "pam", tmp_path / "launcher"
+    pam.write_text("# of the site\nHTTP_PROXY='http://192.0.2.1:3128'\nNCCL_DEBUG=WARN\n")
+    launcher.write_text("NCCL_SOCKET_IFNAME==fab0\nNCCL_DEBUG=INFO\n")
+    found = session.variables([str(pam), str(tmp_path / "none"), str(launcher)])
+    assert found == {"HTTP_PROXY": "http://192.0.2.1:3128", "NCCL_DEBUG": "INFO", "NCCL_SOCKET_IFNAME": "=fab0"}
+    assert session.variables([str(tmp_path / "none")]) == {}
