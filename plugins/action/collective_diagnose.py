@@ -47,7 +47,7 @@ ARGUMENT_SPEC = {
     "run_id": {"type": "str", "required": True},
     "started": {"type": "str", "default": ""},
     "times": {"type": "dict", "default": {}},
-    "backend": {"type": "str", "choices": ["gloo"], "default": "gloo"},
+    "backend": {"type": "str", "choices": ["gloo", "nccl"], "default": "gloo"},
     "strict": {"type": "bool", "default": False},
     "limits": {"type": "dict", "default": {}, "options": LIMITS_SPEC},
     "user": {"type": "str", "default": ""},

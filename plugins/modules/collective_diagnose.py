@@ -103,7 +103,7 @@ options:
   backend:
     description: Backend of C(torch.distributed) that the ranks used.
     type: str
-    choices: [gloo]
+    choices: [gloo, nccl]
     default: gloo
   members:
     description: Inventory names of all members of the cluster, in rank order.

@@ -38,7 +38,7 @@ options:
   backend:
     description: Backend of C(torch.distributed).
     type: str
-    choices: [gloo]
+    choices: [gloo, nccl]
     default: gloo
   sizes_bytes:
     description: Buffer sizes, each at least 4 bytes, of which a rank holds one buffer. Elements are float32.

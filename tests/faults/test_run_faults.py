@@ -77,6 +77,15 @@ def test_ranks_that_need_longer_are_not_said_to_hang(clean: NetCluster) -> None:
     assert tries > 1, ended.text
 
 
+def test_nccl_without_gpus_says_of_every_node_what_it_lacks(clean: NetCluster) -> None:
+    """The build of PyTorch that is here is one for processors; nobody waits for anybody."""
+    ended = check(clean, "-e", "cluster_check_backend=nccl")
+    assert ended.code != 0 and ended.seconds < 40, ended.text
+    assert errors(ended.report) == [("GC-TEXT-009", clean.names), ("GC-RUN-001", [])]
+    assert "a CPU build of PyTorch, which sees no GPU" in ended.report["headline"], ended.report["headline"]
+    assert ended.report["unexplained"] == [] and ended.report["gpu_verified"] == []
+
+
 def slow_import(folder: Path, name: str, seconds: int) -> list[str]:
     """The arguments with which the ranks of one node import PyTorch so many seconds later."""
     python = folder / "python"

@@ -20,6 +20,9 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import protocol
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import rank as check_rank
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import said
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import gather
 
 DRIVER = Path("/proc/driver/nvidia/version")
@@ -101,6 +104,74 @@ def test_ranks_on_one_gpu(ranks: int, tmp_path: Path) -> None:
     assert all(result["smallest"] == result["largest"] == total for result in results)
     for rank in range(ranks if ranks > 1 else 0):
         assert "via NET/Socket" in (tmp_path / f"{rank}.log").read_text(encoding="utf-8", errors="replace")
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.usefixtures("cuda")
+def test_the_ranks_of_the_check_on_one_gpu(ranks: int) -> None:
+    """The check's own rank, as a node runs it: exact sums over NCCL, for two ranks over sockets between them."""
+    found = run_check_ranks([{"local_rank": 0, "local_size": 1} for _rank in range(ranks)])
+    print(json.dumps(found, indent=1))
+    for events in found:
+        names = [event["event"] for event in events if event["event"] not in ("keys", "output")]
+        assert names == ["ready", "gpu", "store", "joined", *["size"] * 3, "done"]
+        assert [event["wrong"] for event in events if event["event"] == "size"] == [None] * 3
+
+
+@pytest.mark.usefixtures("cuda")
+def test_the_ranks_of_the_check_sum_inside_of_a_node() -> None:
+    import torch
+
+    have = torch.cuda.device_count()
+    if have < 2:
+        pytest.skip(f"this takes two GPUs, and here is {have}")
+    found = run_check_ranks([{"local_rank": number, "local_size": have} for number in range(have)])
+    print(json.dumps(found, indent=1))
+    for events in found:
+        (inside,) = (event for event in events if event["event"] == "inside")
+        assert inside["wrong"] is None and events[-1]["event"] == "done"
+
+
+def run_check_ranks(places: list[dict[str, int]]) -> list[list[dict[str, Any]]]:
+    """The events of each rank.  places: where each is; a rank alone on its node is one of another host for NCCL."""
+    listener = protocol.bind_samples("127.0.0.1", 29500, 29599, 1)[0]
+    job = {
+        "backend": "nccl",
+        "world_size": len(places),
+        "master_address": "127.0.0.1",
+        "master_port": listener.getsockname()[1],
+        "listen_fd": listener.fileno(),
+        "sizes_bytes": [4, 1 << 20, 64 << 20],
+        "warmup": 2,
+        "iterations": 5,
+        "join_seconds": 60,
+        "timeout_seconds": 60,
+    }
+    processes = []
+    try:
+        for number, place in enumerate(places):
+            alone = dict(OVER_SOCKETS, NCCL_HOSTID=f"host{number}") if place["local_size"] == 1 else {}
+            process = subprocess.Popen(
+                [sys.executable, "-m", check_rank.__name__],
+                env=dict(
+                    os.environ, **alone, GLOO_SOCKET_IFNAME="lo", PYTHONPATH=os.pathsep.join(filter(None, sys.path))
+                ),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                pass_fds=[listener.fileno()],
+            )
+            processes.append(process)
+            assert process.stdin is not None
+            process.stdin.write(json.dumps(dict(job, rank=number, **place)) + "\n")
+            process.stdin.flush()
+        listener.close()
+        lines = [process.communicate(timeout=DEADLINE_SECONDS)[0].splitlines() for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    return [[said.event(line.encode()) for line in own] for own in lines]
 
 
 def run_ranks(ranks: int, folder: Path, backend: str = "nccl") -> list[dict[str, Any]]:

@@ -196,7 +196,7 @@ def _hostnames(run: Run) -> dict[str, str]:
 
 def _notes(run: Run, nodes: Sequence[Any]) -> list[str]:
     return [
-        *matrix.notes(nodes, run.selected if run.facts else [], run.backend),
+        *matrix.notes(nodes, run.selected if run.facts else [], run.backend, run.plan.get("ranks")),
         *packet_filter.notes(run.looked),
         *judge_nccl.notes(run.looked),
         *coordination.notes(run.launch),

@@ -338,8 +338,13 @@ def stack(found: Sequence[Node]) -> dict[str, dict[str, str]]:
     return {node.name: {row.what: row.read(node) for row in ROWS if row.read(node)} for node in found}
 
 
-def notes(found: Sequence[Node], selected: Sequence[str], backend: str) -> list[str]:
-    """What a person must know to read the verdict: what was not checked, and which NCCL torch uses."""
+def notes(
+    found: Sequence[Node], selected: Sequence[str], backend: str, ranks: Mapping[str, Sequence[int]] | None = None
+) -> list[str]:
+    """What a person must know to read the verdict: what was not checked, and which NCCL torch uses.
+
+    ranks: host to its ranks; with NCCL each has one GPU.
+    """
     by_name = {node.name: node for node in found if node.facts}
     without = [name for name in selected if name in by_name and not by_name[name].has_gpu]
     unused = [name for name in selected if name in by_name and by_name[name].has_gpu and backend != "nccl"]
@@ -349,9 +354,24 @@ def notes(found: Sequence[Node], selected: Sequence[str], backend: str) -> list[
         lines.append(f"GPU stages not checked on {listed(without)} (no NVIDIA device)")
     if unused:
         lines.append(f"GPU stages not checked on {listed(unused)} (the backend {backend} leaves the GPUs alone)")
+    if backend == "nccl":
+        lines += _idle_gpus(by_name, ranks or {})
     if unread:
         lines.append(f"versions not compared on {listed(unread)} (the facts could not be read)")
     return lines + _nccl(list(by_name.values()))
+
+
+def _idle_gpus(by_name: Mapping[str, Node], ranks: Mapping[str, Sequence[int]]) -> list[str]:
+    """GPUs that no rank took."""
+    hosts: dict[tuple[int, int], list[str]] = {}
+    for host, own in ranks.items():
+        have = len(by_name[host].facts["gpus"]) if host in by_name else 0
+        if have > len(own):
+            hosts.setdefault((len(own), have), []).append(host)
+    return [
+        f"{taken} of {have} GPUs of a node took part on {listed(names)} (cluster_check_ranks_per_node)"
+        for (taken, have), names in hosts.items()
+    ]
 
 
 def _nccl(found: Sequence[Node]) -> list[str]:

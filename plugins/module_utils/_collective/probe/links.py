@@ -171,7 +171,7 @@ class _Answered:
     # Of each, so that one of them has no connection with a given port of the peer yet, or had none a moment ago.
     ENOUGH = 2
 
-    def __init__(self, outcomes: Outcomes) -> None:
+    def __init__(self, outcomes: Mapping[Way, Sequence[Outcome]]) -> None:
         self.by_way: dict[Way, list[int]] = {}
         self.by_rail: dict[str, list[int]] = {}
         self.last: dict[tuple[Way, int], int] = {}

@@ -13,7 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import ERROR, Finding
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import data_findings
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import (
+    data_findings,
+    inside_node,
+    on_gpu,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import results as rank_results
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import slow as slow_ranks
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import trouble as rank_trouble
@@ -60,9 +64,12 @@ def findings(
     sizes = rank_results.sizes(ranks, the_plan["world_size"])
     wrong = data_findings.findings(ranks, backend)
     slow = slow_ranks.findings(collect, ranks)
+    wrong += inside_node.findings(ranks, lost, backend)
     trouble = rank_trouble.judge(ranks, lost, [*lost.values(), *known, *wrong, *slow], addresses, versions)
+    # NCCL may take RDMA devices or several cards, whose bytes no counter of this interface has.
+    elsewhere = [] if backend == on_gpu.NCCL else interface(the_plan, collect, sizes)
     return Judgement(
-        findings=wrong + slow + trouble.findings + interface(the_plan, collect, sizes),
+        findings=wrong + slow + trouble.findings + elsewhere,
         unexplained=trouble.unexplained,
         sizes=sizes,
         ranks=[dict(rank, **trouble.texts.get(rank["rank"], {})) for rank in ranks],

@@ -31,6 +31,13 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
     settled,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks.how_far import NO_NOTE, Note
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks.on_gpu import (
+    DEVICES,
+    NCCL,
+    PROCESS_GROUPS,
+    OnGpu,
+    take_gpu,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks.pattern import PERIOD, Pattern
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks.wrong_data import explain
 
@@ -49,6 +56,9 @@ LIBC = ctypes.CDLL(None)
 MAX_WRONG = 32
 # The fewest values whose smallest and largest hold the median with 95 % confidence: 1 - 2 / 2**6 (bandwidth.py).
 LEAST_TIMED = 6
+# What the GPUs of a node sum among themselves before all nodes do, and how often.
+INSIDE_BYTES = 16 << 20
+INSIDE_ITERATIONS = 5
 # Ranks that look into the store while the others are missing: rank 0 keeps it, rank 1 sees it over the network.
 LOOKERS = 2
 # What the ranks tell each other in the store before torch does.
@@ -170,14 +180,20 @@ class Exchanges:
 
     In a group one collective follows the other as in a job, or in a benchmark.  With filling and comparing between them
     each would begin with cold caches and sleeping threads, and a small one take half as long again.
+
+    dist: ``torch.distributed`` or an ``OnGpu``.  told: the event that tells of wrong data at once.
     """
 
-    def __init__(self, torch: Any, dist: Any, job: dict[str, Any], count: int, note: Note = NO_NOTE) -> None:
-        self._torch, self._dist, self._job, self._note = torch, dist, job, note
+    def __init__(
+        self, torch: Any, dist: Any, job: dict[str, Any], count: int, note: Note = NO_NOTE, told: str = "wrong"
+    ) -> None:
+        self._torch, self._dist, self._job, self._note, self._told = torch, dist, job, note, told
         many = max(1, min(job["iterations"], GROUP_ELEMENTS // count))
         self._buffers = [torch.empty(count) for _buffer in range(many)]
         # The collective is always on this one, as in a job: it stays in the cache when it is small.
-        self._work = torch.empty(count) if many > 1 else self._buffers[0]
+        device = DEVICES[job["backend"]]
+        self._alone = many == 1 and device == "cpu"
+        self._work = self._buffers[0] if self._alone else torch.empty(count, device=device)
         self.wrong: dict[str, Any] = {}
         self.checked = 0
 
@@ -199,7 +215,7 @@ class Exchanges:
         try:
             for number in range(many):
                 self._work.copy_(self._buffers[number])
-                for _barrier in range(BARRIERS_ALONE if len(self._buffers) == 1 else 1):
+                for _barrier in range(BARRIERS_ALONE if self._alone else 1):
                     self._dist.barrier()
                 start = time.perf_counter()
                 self._dist.all_reduce(self._work)
@@ -224,7 +240,7 @@ class Exchanges:
                 self.wrong["more"].append((pattern.iteration, digest(data)))
             return
         self.wrong = look_at(self._torch, pattern, self._job["rank"], data, before)
-        emit("wrong", size_bytes=len(data) * 4, **self.wrong)
+        emit(self._told, size_bytes=len(data) * 4, **self.wrong)
         self.wrong.update(iterations=1, more=[])
 
 
@@ -347,13 +363,33 @@ def join(dist: Any, job: dict[str, Any]) -> None:
         )
     with watch:
         dist.init_process_group(
-            job["backend"],
+            PROCESS_GROUPS[job["backend"]],
             store=store,
             rank=job["rank"],
             world_size=job["world_size"],
             timeout=timedelta(seconds=job["timeout_seconds"]),
         )
     emit("joined")
+
+
+def inside_node(torch: Any, dist: Any, job: dict[str, Any]) -> None:
+    """Sum among the GPUs of this node alone, and say so: what fails here is no matter of the network.
+
+    No rank waits for another node, so that only the ranks of a node with trouble do not come to the event.
+    """
+    first, many = job["rank"] - job["local_rank"], job["local_size"]
+    if many < 2:
+        return
+    group = dist.new_group(
+        list(range(first, first + many)),
+        timeout=timedelta(seconds=job["timeout_seconds"]),
+        backend=NCCL,
+        use_local_synchronization=True,
+    )
+    own = dict(job, world_size=many, rank=job["local_rank"], iterations=INSIDE_ITERATIONS)
+    exchanges = Exchanges(torch, OnGpu(torch, dist, group), own, INSIDE_BYTES // 4, told="wrong_inside")
+    seconds = exchanges.run(INSIDE_ITERATIONS)
+    emit("inside", size_bytes=INSIDE_BYTES, seconds=seconds, wrong=exchanges.wrong or None)
 
 
 def main() -> None:
@@ -371,11 +407,18 @@ def main() -> None:
         emit("late", seconds=round(late, 3))
     note = Note(job["rank"], job.get("note", ""))
     note.write(backend=job["backend"])
+    on_gpu = job["backend"] == NCCL
+    ways: Any = OnGpu(torch, dist) if on_gpu else dist
     try:
+        if on_gpu:
+            take_gpu(torch, job["local_rank"])
+            emit("gpu")
         join(dist, job)
         torch.set_num_threads(1)
-        run_sizes(torch, dist, job, note)
-        dist.barrier()
+        if on_gpu:
+            inside_node(torch, dist, job)
+        run_sizes(torch, ways, job, note)
+        ways.barrier()
         dist.destroy_process_group()
         emit("done")
     except Exception as error:

@@ -33,7 +33,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.texts.text import PEER, SELF
 
 #: Errors that leave ranks without a peer or without the same PyTorch: with one of them no silent rank is accused.
-EXPLAIN_SILENCE = (*causes.LEFT_ALONE, "GC-DATA-", "GC-TEXT-", "GC-VER-001")
+EXPLAIN_SILENCE = (*causes.LEFT_ALONE, "GC-DATA-", "GC-NCCL-004", "GC-TEXT-", "GC-VER-001")
 #: How much of a text is kept: the beginning of an error, the end of what was written to standard error.
 ERROR_CHARACTERS = 1000
 TEXT_CHARACTERS = 300
@@ -44,7 +44,7 @@ WARNING_LINE = re.compile(r"^(\[W\d|frame #\d|Exception raised from|<omitting )"
 PYTHON_WARNING = re.compile(r"^\S+:\d+: \w*Warning: .*\n(?:  .*\n?)?", re.MULTILINE)
 SUMMARY = "GC-RUN-001"
 #: The last event of a rank that did not come as far as the rendezvous.
-BEFORE_RENDEZVOUS = ("nothing", "ready", "late")
+BEFORE_RENDEZVOUS = ("nothing", "ready", "late", "gpu")
 #: So long ranks wait for each other at the rendezvous at least (join_seconds in the role's measure.yml).
 LATE_SECONDS = 10
 #: How sure a cause is that follows from texts alone: they are known of this version, or only of others.

@@ -39,7 +39,7 @@ CAUSES = {
             STOPPED,
             "a rank stopped answering",
             "look at the node whose rank stopped first: its kernel log, its memory, its GPUs",
-            (*LEFT_ALONE, "GC-TEXT-", "GC-GPU-", "GC-DATA-"),
+            (*LEFT_ALONE, "GC-TEXT-", "GC-GPU-", "GC-DATA-", "GC-NCCL-004"),
         ),
         Cause(
             INTERFACE,

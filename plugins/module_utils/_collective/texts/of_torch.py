@@ -62,6 +62,20 @@ TEXTS = (
         "PyTorch sees no GPU: no driver, or a cgroup hides the devices",
         versions=("2.14.1",),
     ),
+    Text(
+        r"this rank needs GPU \d+ of its node, and PyTorch \S+\+cpu sees 0 there",
+        causes.PYTORCH,
+        SELF,
+        "a CPU build of PyTorch, which sees no GPU",
+    ),
+    Text(
+        r"this rank needs GPU \d+ of its node, and PyTorch \S+ sees \d+ there",
+        causes.GPU,
+        SELF,
+        "PyTorch sees fewer GPUs than the node has ranks: no driver, a cgroup that hides devices, or "
+        "cluster_check_ranks_per_node above the number of GPUs",
+        known=READ,
+    ),
     Text(r"Found no NVIDIA driver on your system", causes.GPU, SELF, "no NVIDIA driver is loaded"),
     Text(
         r"Torch not compiled with CUDA enabled",

@@ -402,6 +402,17 @@ def test_two_camps_of_one_size_accuse_nobody() -> None:
     assert found.reproduce == "ansible-playbook baremetal.gpu_cluster.check -i <inventory> --limit n1,n2"
 
 
+def test_gpus_that_no_rank_took_are_told() -> None:
+    lab = Lab()
+    have = len(lab.facts["n1"]["gpus"])
+    assert have > 1
+    nodes = matrix.nodes(lab.facts, lab.wishes, lab.imported)
+    ranks = {"n1": [0], "n2": [1], "n3": list(range(have))}
+    told = f"1 of {have} GPUs of a node took part on n1, n2 (cluster_check_ranks_per_node)"
+    assert told in matrix.notes(nodes, ["n1", "n2", "n3"], "nccl", ranks)
+    assert not any("took part" in one for one in matrix.notes(nodes, ["n1", "n2", "n3"], "gloo", ranks))
+
+
 def test_a_node_without_a_gpu_beside_others_is_not_accused_of_what_it_cannot_have() -> None:
     lab = Lab()
     lab.wish(nvidia_driver_version="580", nccl_version="2.28.9", cuda_toolkit_default="13.0")

@@ -26,6 +26,7 @@ torch = pytest.importorskip(
 )
 
 FAULTY_RANK = str(Path(__file__).with_name("faulty_rank.py"))
+RANK_WITHOUT_GPU = str(Path(__file__).with_name("rank_without_gpu.py"))
 JOB: dict[str, Any] = {
     "world_size": 3,
     "backend": "gloo",
@@ -400,9 +401,9 @@ def start_rank(
 
 
 def run_ranks(
-    numbers: list[int], different: dict[int, dict[str, Any]] | None = None, **changes: Any
+    numbers: list[int], different: dict[int, dict[str, Any]] | None = None, seconds: float = 60, **changes: Any
 ) -> list[list[dict[str, Any]]]:
-    """The events of each rank.  different: what one rank has otherwise."""
+    """The events of each rank.  different: what one rank has otherwise.  seconds: until all are killed."""
     listener = mesh.bind_samples("127.0.0.1", 29500, 29599, 1)[0]
     port = listener.getsockname()[1]
     processes = [
@@ -410,7 +411,7 @@ def run_ranks(
         for number in numbers
     ]
     listener.close()
-    killer = threading.Timer(60, lambda: [process.kill() for process in processes])
+    killer = threading.Timer(seconds, lambda: [process.kill() for process in processes])
     killer.start()
     try:
         return [[json.loads(line) for line in process.communicate()[0].splitlines()] for process in processes]
@@ -433,23 +434,27 @@ def test_a_missing_rank_ends_in_an_error_not_in_a_hang_and_rank_0_names_it() -> 
     assert second[-1]["event"] == "error"
 
 
-def judged(ranks: list[list[dict[str, Any]]]) -> rank_findings.Judgement:
-    """What the controller makes of it: rank r runs on node n<r>."""
-    hosts = [f"n{number}" for number in range(len(ranks))]
+def judged(ranks: list[list[dict[str, Any]]], per_node: int = 1, backend: str = "gloo") -> rank_findings.Judgement:
+    """What the controller makes of it: nodes n0, n1 and so on have their ranks one after the other."""
+    numbers = {f"n{first // per_node}": range(first, first + per_node) for first in range(0, len(ranks), per_node)}
     the_plan = {
-        "hosts": hosts,
-        "ranks": {host: [number] for number, host in enumerate(hosts)},
+        "hosts": list(numbers),
+        "ranks": {host: list(own) for host, own in numbers.items()},
         "world_size": len(ranks),
     }
     collect = {
         host: {
             "state": "finished",
             "hostname": host,
-            "ranks": [{"local_rank": 0, "events": ranks[number], "exit_code": 0, "stderr_tail": ""}],
+            "interface_bytes": {"rx_bytes": 0 if backend == "nccl" else 10**9, "tx_bytes": 10**9},
+            "ranks": [
+                {"local_rank": local, "events": ranks[number], "exit_code": 0, "stderr_tail": ""}
+                for local, number in enumerate(own)
+            ],
         }
-        for number, host in enumerate(hosts)
+        for host, own in numbers.items()
     }
-    return rank_findings.findings(the_plan, collect, {}, [])
+    return rank_findings.findings(the_plan, collect, {}, [], backend=backend)
 
 
 def test_a_rank_with_a_wrong_interface_is_named_by_what_the_others_read_in_the_store() -> None:
@@ -464,6 +469,61 @@ def test_a_rank_with_a_wrong_interface_is_named_by_what_the_others_read_in_the_s
         ("GC-TEXT-003", ("n1",)),
         ("GC-RUN-001", ()),
     ]
+    assert found.unexplained == []
+
+
+def test_a_rank_over_nccl_without_a_gpu_says_what_it_lacks() -> None:
+    """On the build of PyTorch that is here, which has no NCCL."""
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU here")
+    places = {number: {"local_rank": 0, "local_size": 1} for number in (0, 1)}
+    ranks = run_ranks([0, 1], places, world_size=2, backend="nccl")
+    for events in ranks:
+        assert [event["event"] for event in events] == ["ready", "error"]
+        assert f"needs GPU 0 of its node, and PyTorch {torch.__version__} sees 0 there" in events[1]["text"]
+    found = judged(ranks, backend="nccl")
+    assert [(one.id, one.hosts) for one in found.findings] == [("GC-TEXT-009", ("n0", "n1")), ("GC-RUN-001", ())]
+    assert found.unexplained == []
+
+
+def over_nccl(timeout: int = 10, seconds: float = 60, **kinds: list[int]) -> list[list[dict[str, Any]]]:
+    """Two nodes with two ranks each, gloo in place of NCCL."""
+    places = {number: {"local_rank": number % 2, "local_size": 2} for number in range(4)}
+    program = (RANK_WITHOUT_GPU, json.dumps(kinds))
+    changes: dict[str, Any] = {"world_size": 4, "backend": "nccl", "timeout_seconds": timeout, "program": program}
+    return run_ranks([0, 1, 2, 3], places, seconds, **changes)
+
+
+def told_of(found: rank_findings.Judgement) -> list[tuple[str, tuple[str, ...]]]:
+    """These ranks run on the loopback interface, which would be a finding of its own on nodes."""
+    return [(one.id, one.hosts) for one in found.findings if one.id != "GC-RUN-004"]
+
+
+def test_the_way_of_nccl_sums_inside_of_each_node_and_then_over_all() -> None:
+    ranks = over_nccl()
+    for events in ranks:
+        names = [event["event"] for event in events if event["event"] != "keys"]
+        assert names == ["ready", "gpu", "store", "joined", "inside", "size", "size", "size", "done"]
+        assert [event["wrong"] for event in events if event["event"] in ("inside", "size")] == [None] * 4
+        (inside,) = (event for event in events if event["event"] == "inside")
+        assert inside["size_bytes"] == rank.INSIDE_BYTES and len(inside["seconds"]) == rank.INSIDE_ITERATIONS
+    found = judged(ranks, 2, "nccl")
+    # No byte has crossed the interface, which says nothing with NCCL.
+    assert told_of(found) == [] and [size.size_bytes for size in found.sizes] == JOB["sizes_bytes"]
+
+
+def test_a_wrong_sum_inside_of_a_node_names_the_node() -> None:
+    found = judged(over_nccl(inside=[2, 3]), 2, "nccl")
+    assert told_of(found) == [("GC-NCCL-004", ("n1",))]
+    assert "the GPUs of n1 do not work together over NCCL: wrong sums, " in found.findings[0].cause
+
+
+def test_gpus_that_hang_inside_of_a_node_accuse_that_node_alone() -> None:
+    ranks = over_nccl(timeout=3, seconds=25, hang=[2])
+    assert [any(event["event"] == "inside" for event in events) for events in ranks] == [True, True, False, False]
+    found = judged(ranks, 2, "nccl")
+    assert told_of(found) == [("GC-NCCL-004", ("n1",)), ("GC-RUN-001", ())]
+    assert "2 of 2 ranks did not end an all_reduce of this node alone" in found.findings[0].cause
     assert found.unexplained == []
 
 

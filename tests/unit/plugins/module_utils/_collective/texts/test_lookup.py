@@ -46,7 +46,9 @@ RECORDED = [
     ),
     ("DistStoreError: wait timeout after 4000ms, keys: /0//cpu//0/11", causes.STOPPED, {"ranks": (11,)}),
     ("DistStoreError: wait timeout after 3000ms, keys: /gpu_cluster_check/all", causes.STOPPED, {"ranks": ()}),
-    # The check's own rank 0.
+    # The check's own ranks.
+    ("TooFewGpusError: this rank needs GPU 0 of its node, and PyTorch 2.13.0+cpu sees 0 there", causes.PYTORCH, {}),
+    ("TooFewGpusError: this rank needs GPU 4 of its node, and PyTorch 2.13.0+cu130 sees 2 there", causes.GPU, {}),
     ("TimeoutError: ranks 2, 7 did not reach the rendezvous in 10 s", causes.STOPPED, {"ranks": (2, 7)}),
     (
         "DistStoreError: Timed out after 11 seconds waiting for clients. 3/4 clients joined.",
