@@ -43,9 +43,10 @@ readmes: setup ## Write the variable tables of the role READMEs and the table of
 demo: ## From a fresh machine to an all_reduce verdict (ARGS= goes to ansible-playbook)
 	@$(PYTHON) tools/demo.py $(ARGS)
 
-bench: setup ## Time a second run of site.yml on the running lab
+bench: setup ## Time a second run of site.yml and the check on the running lab, and compare its bandwidth with a bare run
 	@$(TOOLS) tools/bench.py
 	@$(TOOLS) tools/bench_check.py --plot docs/images/check-cost.svg
+	@$(TOOLS) tools/bench_bandwidth.py --here 2
 
 lab: setup-wheels ## Start a lab of NODES nodes
 	@$(TOOLS) tools/lab/lab.py up --nodes $(NODES)

@@ -44,6 +44,7 @@ def checked(size_bytes: int, iterations: int) -> list[float]:
     job = {
         "rank": dist.get_rank(),
         "world_size": dist.get_world_size(),
+        "backend": "gloo",
         "warmup": WARMUP,
         "iterations": iterations,
     }
