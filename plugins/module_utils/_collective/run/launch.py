@@ -178,8 +178,9 @@ def start(run: Run, run_id: str, job: dict[str, Any], python: str, user: str, wa
     try:
         with alone():
             write_files(directory, job, owner)
-            program = [python, "-m", worker.__name__, directory]
-            keeper.start(run_id, directory, program, user, job["lifetime_seconds"], session.limits(run, user))
+            argv = [python, "-m", worker.__name__, directory]
+            program = service.Program(argv, user, job["lifetime_seconds"], session.limits(run, user))
+            keeper.start(run_id, directory, program)
     except OSError as error:
         # A full disk, or no right to write: what was written so far is no use to anybody.
         if not isinstance(error, FileExistsError):

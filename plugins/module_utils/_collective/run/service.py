@@ -15,7 +15,7 @@ import pwd
 import subprocess
 import sys
 from collections.abc import Mapping
-from typing import Callable
+from typing import Callable, NamedTuple
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import guardian
 
@@ -38,23 +38,23 @@ class ServiceError(Exception):
     """The program can't be started; the text says why."""
 
 
+class Program(NamedTuple):
+    """What is started.  user: who runs it, empty for the user of this module.  limits: as session.py has them."""
+
+    argv: list[str]
+    user: str
+    lifetime_seconds: int
+    limits: Mapping[str, str]
+
+
 class Service(abc.ABC):
     """What a run needs of the node.  directory: the run's own, below which its programs work."""
 
     @abc.abstractmethod
-    def start(
-        self,
-        run_id: str,
-        directory: str,
-        argv: list[str],
-        user: str,
-        lifetime_seconds: int,
-        limits: Mapping[str, str] | None = None,
-    ) -> None:
+    def start(self, run_id: str, directory: str, program: Program) -> None:
         """Start a program that goes on after this module and ends after its lifetime and ``GRACE_SECONDS``.
 
-        user: who runs it, empty for the user of this module.  ``payload`` below the directory is on its module path.
-        limits: as session.py has them.
+        ``payload`` below the directory is on its module path.
         """
 
     @abc.abstractmethod
@@ -95,39 +95,24 @@ class Systemd(Service):
         self.run = run
 
     @staticmethod
-    def argv(
-        run_id: str,
-        directory: str,
-        argv: list[str],
-        user: str,
-        lifetime_seconds: int,
-        limits: Mapping[str, str] | None = None,
-    ) -> list[str]:
+    def argv(run_id: str, directory: str, program: Program) -> list[str]:
         """The command that starts the unit."""
         properties = [
             "Type=exec",
-            f"RuntimeMaxSec={lifetime_seconds + GRACE_SECONDS}",
+            f"RuntimeMaxSec={program.lifetime_seconds + GRACE_SECONDS}",
             "KillMode=control-group",
             f"TimeoutStopSec={STOP_SECONDS}",
             f"WorkingDirectory={directory}",
         ]
         properties += [f"Environment={name}={value}" for name, value in environment(run_id, directory).items()]
-        properties += [f"Limit{name}={value}" for name, value in (limits or {}).items()]
-        if user:
-            properties.append(f"User={user}")
+        properties += [f"Limit{name}={value}" for name, value in program.limits.items()]
+        if program.user:
+            properties.append(f"User={program.user}")
         start = ["systemd-run", "--quiet", "--collect", f"--unit={unit_name(run_id)}"]
-        return [*start, *(f"--property={one}" for one in properties), "--", *argv]
+        return [*start, *(f"--property={one}" for one in properties), "--", *program.argv]
 
-    def start(
-        self,
-        run_id: str,
-        directory: str,
-        argv: list[str],
-        user: str,
-        lifetime_seconds: int,
-        limits: Mapping[str, str] | None = None,
-    ) -> None:
-        code, _out, err = self.run(self.argv(run_id, directory, argv, user, lifetime_seconds, limits))
+    def start(self, run_id: str, directory: str, program: Program) -> None:
+        code, _out, err = self.run(self.argv(run_id, directory, program))
         if code:
             raise ServiceError(f"systemd-run ended with {code}: {err.strip()}")
 
@@ -153,23 +138,24 @@ class Systemd(Service):
 class Detached(Service):
     """A guardian process for each run, for nodes whose first process is not systemd."""
 
-    def start(
-        self,
-        run_id: str,
-        directory: str,
-        argv: list[str],
-        user: str,
-        lifetime_seconds: int,
-        limits: Mapping[str, str] | None = None,
-    ) -> None:
+    def start(self, run_id: str, directory: str, program: Program) -> None:
         variables = {"PATH": PATH, "LANG": "C.UTF-8", **environment(run_id, directory)}
+        user = program.user
         if user:
             owner = pwd.getpwnam(user)
             variables.update(USER=user, LOGNAME=user, HOME=owner.pw_dir, SHELL=owner.pw_shell)
-        times = [str(lifetime_seconds + GRACE_SECONDS), str(STOP_SECONDS)]
+        times = [str(program.lifetime_seconds + GRACE_SECONDS), str(STOP_SECONDS)]
         with open(os.path.join(directory, "log"), "ab") as log:
             done = subprocess.run(
-                [sys.executable, "-m", guardian.__name__, *times, user, json.dumps(dict(limits or {})), *argv],
+                [
+                    sys.executable,
+                    "-m",
+                    guardian.__name__,
+                    *times,
+                    user,
+                    json.dumps(dict(program.limits)),
+                    *program.argv,
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

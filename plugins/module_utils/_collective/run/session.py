@@ -8,7 +8,6 @@ The ranks of a check get both, so that what a job would lack is lacking in the c
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mpi import command
@@ -26,7 +25,6 @@ LIMITS = {
     "Max processes": "NPROC",
     "Max stack size": "STACK",
 }
-_LINE = re.compile(r"^(?P<name>\S+(?: \S+)*?) {2,}(?P<soft>unlimited|\d+) +(?P<hard>unlimited|\d+)", re.MULTILINE)
 
 
 def limits(run: Run, user: str) -> dict[str, str]:
@@ -43,7 +41,7 @@ def limits(run: Run, user: str) -> dict[str, str]:
 def parsed(text: str) -> dict[str, str]:
     """``LIMITS`` out of /proc/<pid>/limits."""
     found = {}
-    for match in _LINE.finditer(text):
+    for match in resources.LIMIT_LINE.finditer(text):
         if match["name"] in LIMITS:
             both = f"{match['soft']}:{match['hard']}"
             found[LIMITS[match["name"]]] = both.replace("unlimited", "infinity")

@@ -25,7 +25,7 @@ JOURNAL = (
     "_AUDIT_TYPE=1400",
     "_AUDIT_TYPE=1107",
 )
-_LIMIT = re.compile(r"^(?P<name>\S+(?: \S+)*?) {2,}(?P<soft>\S+) +(?P<hard>\S+)", re.MULTILINE)
+LIMIT_LINE = re.compile(r"^(?P<name>\S+(?: \S+)*?) {2,}(?P<soft>\S+) +(?P<hard>\S+)", re.MULTILINE)
 _DENIED = re.compile(r"avc:\s+denied\s")
 
 
@@ -39,7 +39,7 @@ def limits_command(user: str) -> list[str]:
 
 def parse_limits(text: str) -> dict[str, int]:
     """The soft limits of ``LIMITS``; -1 is unlimited, one that is not there is left out."""
-    soft = {match.group("name"): match.group("soft") for match in _LIMIT.finditer(text)}
+    soft = {match.group("name"): match.group("soft") for match in LIMIT_LINE.finditer(text)}
     return {
         key: UNLIMITED if soft[name] == "unlimited" else int(soft[name])
         for key, name in LIMITS.items()

@@ -173,7 +173,7 @@ def test_the_program_runs_as_the_user_that_was_given(tmp_path: Path, run_id: str
     launch.write_payload(str(tmp_path / "payload"))
     try:
         argv = ["/bin/sh", "-c", f"echo $(id -un) $(id -gn) $(id -Gn) $HOME $USER > {seen}"]
-        service.Detached().start(run_id, str(tmp_path), argv, "nobody", 30)
+        service.Detached().start(run_id, str(tmp_path), service.Program(argv, "nobody", 30, {}))
         wait_until_gone(run_id, 8)
         user, group, *groups, home, name = seen.read_text().split()
         assert (user, name, home) == ("nobody", "nobody", "/nonexistent") and "root" not in [group, *groups]
@@ -183,6 +183,6 @@ def test_the_program_runs_as_the_user_that_was_given(tmp_path: Path, run_id: str
 
 def test_a_program_that_can_not_be_started_leaves_its_text(tmp_path: Path, run_id: str) -> None:
     launch.write_payload(str(tmp_path / "payload"))
-    service.Detached().start(run_id, str(tmp_path), ["/nonexistent/python"], "", 30)
+    service.Detached().start(run_id, str(tmp_path), service.Program(["/nonexistent/python"], "", 30, {}))
     wait_until_gone(run_id, 8)
     assert "/nonexistent/python" in service.Detached().log(run_id, str(tmp_path))

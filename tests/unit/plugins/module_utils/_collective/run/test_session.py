@@ -47,9 +47,12 @@ def test_they_are_those_of_a_session_of_the_user() -> None:
 
 
 def test_the_unit_gets_them() -> None:
-    argv = service.Systemd.argv("run-1", "/run/there", ["true"], "train", 95, PARSED)
+    argv = service.Systemd.argv("run-1", "/run/there", service.Program(["true"], "train", 95, PARSED))
     assert {"--property=LimitNOFILE=1024:524288", "--property=LimitMEMLOCK=infinity:infinity"} <= set(argv)
-    assert not any("Limit" in one for one in service.Systemd.argv("run-1", "/run/there", ["true"], "train", 95))
+    assert not any(
+        "Limit" in one
+        for one in service.Systemd.argv("run-1", "/run/there", service.Program(["true"], "train", 95, {}))
+    )
 
 
 def test_what_a_guardian_starts_gets_them() -> None:

@@ -61,7 +61,7 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_unit_has_its_own_limit_and_kills_its_whole_group() -> None:
     program = ["/usr/bin/python3", "-m", worker.__name__, "/run/there"]
-    argv = service.Systemd.argv("run-1", "/run/there", program, "train", 95)
+    argv = service.Systemd.argv("run-1", "/run/there", service.Program(program, "train", 95, {}))
     assert argv[0] == "systemd-run" and "--collect" in argv and "--unit=gpu-cluster-check-run-1.service" in argv
     for wanted in (
         "RuntimeMaxSec=105",
@@ -73,7 +73,9 @@ def test_the_unit_has_its_own_limit_and_kills_its_whole_group() -> None:
     ):
         assert f"--property={wanted}" in argv
     assert argv[-5:] == ["--", *program]
-    assert not any("User=" in one for one in service.Systemd.argv("run-1", "/run/there", program, "", 95))
+    assert not any(
+        "User=" in one for one in service.Systemd.argv("run-1", "/run/there", service.Program(program, "", 95, {}))
+    )
 
 
 def test_start_lays_out_the_run_directory(base: Path) -> None:
