@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -284,6 +285,22 @@ def test_the_finding_of_the_limits_mends_them(cluster: Cluster, nodes: list[str]
     finally:
         back = cluster.play("site.yml", "--tags", "kernel_tuning", "--limit", node)
     assert back.code == 0, back.text
+
+
+def test_the_limits_of_ansibles_own_login_accuse_nobody(cluster: Cluster, nodes: list[str]) -> None:
+    """The ranks' user has others. A container's root can't raise what its login had lowered, not even for runuser."""
+    rule = "/etc/security/limits.d/99-of-a-test.conf"
+    # The path of a socket has to be short, and that of a test is not.
+    with (
+        tempfile.TemporaryDirectory(prefix="gc-", dir="/tmp") as sockets,
+        broken(cluster, nodes[0], f"echo root - nofile 200 > {rule}", f"rm {rule}"),
+    ):
+        # Ansible keeps its connections: these are new ones.
+        fresh = {"ANSIBLE_SSH_CONTROL_PATH_DIR": sockets}
+        of_root = ["ansible", nodes[0], "-i", cluster.inventory, "-m", "ansible.builtin.shell", "-a", "ulimit -n"]
+        assert "200" in cluster.run(of_root, variables=fresh).text.split()
+        ended = cluster.run(cluster.command("baremetal.gpu_cluster.check"), variables=fresh)
+    assert ended.code == 0 and named(ended) == set(), ended.text
 
 
 def test_the_finding_of_two_cards_in_a_subnet_mends_them(cluster: Cluster, nodes: list[str]) -> None:

@@ -86,7 +86,7 @@ def look(
         "ephemeral_range": [first, last],
         "reserved_ports": resources.parse_ports(read("/proc/sys/net/ipv4/ip_local_reserved_ports")),
         "listeners": _listeners(run, plan["rendezvous"]),
-        "limits": resources.parse_limits(_limits(run, user)),
+        "limits": resources.parse_limits(_said(run, resources.limits_command(user))),
         "cpus": os.cpu_count() or 1,
         "rdma": _folder("/sys/class/infiniband"),
         "packet_filter": _packet_filter(own, ways, plan),
@@ -144,10 +144,6 @@ def _duplicates(own: Mapping[str, Any], links: Mapping[str, Any], macs: set[str]
 
 def _listeners(run: Run, rendezvous: Mapping[str, Any]) -> list[dict[str, Any]]:
     return listeners.known(listeners.parse(_said(run, listeners.command(rendezvous["first"], rendezvous["last"]))))
-
-
-def _limits(run: Run, user: str) -> str:
-    return _said(run, resources.limits_command(user)) if user else read(resources.LIMITS_OF_THIS_PROCESS)
 
 
 def _denials(run: Run) -> int | None:

@@ -8,10 +8,24 @@ from __future__ import annotations
 import os
 import re
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import service
+
 UNLIMITED = -1
 #: Key here to the name in /proc/<pid>/limits.
 LIMITS = {"nofile": "Max open files", "memlock": "Max locked memory", "nproc": "Max processes"}
 LIMITS_OF_THIS_PROCESS = "/proc/self/limits"
+#: Far more than reading them takes, less than a person waits.
+LIMITS_SECONDS = 10
+#: A service, as the node's sshd is one: what it starts has no limits of the login that Ansible uses.
+AS_A_SERVICE = (
+    "systemd-run",
+    "--quiet",
+    "--collect",
+    "--pipe",
+    "--wait",
+    f"--property=RuntimeMaxSec={LIMITS_SECONDS}",
+    "--",
+)
 #: ausearch(8) calls the last ten minutes "recent": what a run of the site playbook just before has caused.
 DENIAL_MINUTES = 10
 AUDIT_LOG = ("ausearch", "--raw", "--input-logs", "--message", "AVC,USER_AVC", "--start", "recent")
@@ -30,11 +44,13 @@ _DENIED = re.compile(r"avc:\s+denied\s")
 
 
 def limits_command(user: str) -> list[str]:
-    """Read the limits of a session of this user.
+    """Read the limits of a session of this user, ``root`` for an empty name.
 
-    runuser opens it through PAM, so pam_limits sets what limits.d says, as it does for an ssh session.
+    runuser opens it through PAM, so pam_limits sets what limits.d says, as it does for an ssh session. What limits.d
+    leaves alone comes from whatever starts runuser: with systemd a service, and else the process that asks.
     """
-    return ["runuser", "-u", user, "--", "cat", LIMITS_OF_THIS_PROCESS]
+    session = ["runuser", "-u", user or "root", "--", "cat", LIMITS_OF_THIS_PROCESS]
+    return [*AS_A_SERVICE, *session] if os.path.isdir(service.SYSTEMD_DIR) else session
 
 
 def parse_limits(text: str) -> dict[str, int]:

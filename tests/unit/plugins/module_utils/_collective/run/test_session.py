@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import guardian, service, session
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import resources
 
 TEXT = """Limit                     Soft Limit           Hard Limit           Units
 Max cpu time              unlimited            unlimited            seconds
@@ -39,11 +40,12 @@ def test_they_are_those_of_a_session_of_the_user() -> None:
 
     def run(argv: list[str]) -> tuple[int, str, str]:
         asked.append(argv)
-        return (0, TEXT, "") if argv[2] == "train" else (1, TEXT, "runuser: user nobody-here does not exist")
+        missing = "nobody-here" in argv
+        return (1, TEXT, "runuser: user nobody-here does not exist") if missing else (0, TEXT, "")
 
     assert session.limits(run, "train") == PARSED
     assert session.limits(run, "nobody-here") == {} and session.limits(run, "") == {}
-    assert [argv[:3] for argv in asked] == [["runuser", "-u", "train"], ["runuser", "-u", "nobody-here"]]
+    assert asked == [resources.limits_command(user) for user in ("train", "nobody-here")]
 
 
 def test_the_unit_gets_them() -> None:

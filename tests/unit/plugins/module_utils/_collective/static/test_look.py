@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import service
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import (
     arp,
     interfaces,
@@ -211,6 +212,16 @@ def test_limits_of_a_session() -> None:
     assert resources.parse_limits("runuser: user nobody5 does not exist\n") == {}
 
 
+def test_the_limits_are_not_those_of_the_login_that_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = ["runuser", "-u", "train", "--", "cat", "/proc/self/limits"]
+    monkeypatch.setattr(service, "SYSTEMD_DIR", str(tmp_path))
+    with_systemd = resources.limits_command("train")
+    assert with_systemd[0] == "systemd-run" and {"--pipe", "--wait"} <= set(with_systemd)
+    assert with_systemd[-len(session) - 1 :] == ["--", *session]
+    monkeypatch.setattr(service, "SYSTEMD_DIR", str(tmp_path / "none"))
+    assert resources.limits_command("train") == session and resources.limits_command("")[2] == "root"
+
+
 def test_reserved_ports() -> None:
     assert resources.parse_ports("40000-40009,50000\n") == [[40000, 40009], [50000, 50000]]
     assert resources.parse_ports("\n") == []
@@ -287,7 +298,7 @@ def test_a_look_at_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     found = look.look(run, host="n1", members=members, user="no such user", plan=PLAN, torch_python="/x/python")
     assert found["routes"]["n2"]["source"] == "192.0.2.11"
     assert found["duplicates"] == [{"address": "192.0.2.11", "mac": "('fab0', '192.0.2.11')"}]
-    assert ["runuser", "-u", "no such user", "--", "cat", "/proc/self/limits"] in asked
+    assert resources.limits_command("no such user") in asked
     assert found["nccl"] == nccl.nothing(["/x/python"], "there is no user no such user")
     assert [(one["port"], one["user"]) for one in found["listeners"]] == [(29512, getpass.getuser())]
     assert len(found["ephemeral_range"]) == 2 and found["seconds"] >= 0 and found["epoch"] > 1e9
