@@ -5,7 +5,8 @@
 
 A part that fails does not hide the later ones. The last line says how many single checks passed and failed.
 The virtual machine is emulated and leaves a core idle: its part runs beside those that need no nodes.
-The scenarios of the lab wait for their nodes most of the time: one of them runs beside the others, on nodes of its own.
+The scenarios of the lab wait for their nodes most of the time: one of them runs beside the others, on nodes of its own,
+and begins when the parts without nodes have ended, whether or not the virtual machine has.
 """
 
 from __future__ import annotations
@@ -117,8 +118,8 @@ def oldest() -> Tally:
 
 def molecule() -> Tally:
     """Every scenario on a lab of nodes."""
-    names = {path.parent.name for path in (project.ROOT / "molecule").glob("*/molecule.yml")}
-    return scenarios(sorted(names - {VM, OWN_NODES, FAULTS}), beside=OWN_NODES)
+    with Beside(scenario_part(OWN_NODES)) as own_nodes:
+        return scenarios(of_the_lab(), own_nodes)
 
 
 def molecule_vm() -> Tally:
@@ -131,9 +132,17 @@ def faults() -> Tally:
     return scenarios([FAULTS]) + checks.pytest("tests/faults")
 
 
-def scenarios(names: Sequence[str], beside: str = "") -> Tally:
-    """These scenarios, one of them beside the others."""
-    outcomes = run_with([scenario_part(name) for name in names], scenario_part(beside) if beside else None)
+def of_the_lab() -> list[str]:
+    """The scenarios that share the nodes of a lab; each brings them up and takes them down."""
+    names = {path.parent.name for path in (project.ROOT / "molecule").glob("*/molecule.yml")}
+    return sorted(names - {VM, OWN_NODES, FAULTS})
+
+
+def scenarios(names: Sequence[str], beside: Beside | None = None) -> Tally:
+    """These scenarios one after the other, and one that runs beside them."""
+    outcomes = [run_part(scenario_part(name)) for name in names]
+    if beside:
+        outcomes.append(beside.ended())
     for outcome in outcomes:
         checks.say(f"{outcome.name}: {outcome.tally} in {outcome.seconds:.0f} s")
     return checks.total([outcome.tally for outcome in outcomes])
@@ -142,17 +151,6 @@ def scenarios(names: Sequence[str], beside: str = "") -> Tally:
 def scenario_part(name: str) -> Part:
     """One scenario, to be run and judged like any part."""
     return Part(f"{SCENARIO}{name}", f"molecule/{name}", lambda: scenario(name), has_nodes=True)
-
-
-def run_with(parts: Sequence[Part], beside: Part | None) -> list[Outcome]:
-    """These parts one after the other, and one beside them."""
-    with tempfile.TemporaryDirectory() as folder:
-        other = Beside(beside, Path(folder)) if beside else None
-        try:
-            outcomes = [run_part(part) for part in parts]
-        finally:
-            last = [other.ended()] if other else []
-    return outcomes + last
 
 
 def take_labs_down() -> None:
@@ -225,7 +223,8 @@ PARTS = (
 )
 #: Not among those that run when none is named: it takes too long.
 ON_DEMAND = (Part(FAULTS, "the check against faults that are made for real", faults, has_nodes=True),)
-#: This one runs beside those without nodes. Beside a lab on two cores, promised times would not be kept by either.
+#: This one runs beside those without nodes, and then beside the scenario that has nodes of its own. Beside two of them
+#: on two cores, promised times would not be kept by any.
 BESIDE = "molecule-vm"
 #: How a single scenario is called among the parts.
 SCENARIO = "scenario "
@@ -249,15 +248,24 @@ def run_part(part: Part) -> Outcome:
 class Beside:
     """A part that runs in a process of its own; its output is shown when it has ended."""
 
-    def __init__(self, part: Part, folder: Path) -> None:
+    def __init__(self, part: Part) -> None:
         self.part = part
-        self.outcome = folder / "outcome.json"
-        self.log = folder / "output.txt"
+        self.folder = tempfile.TemporaryDirectory()
+        self.outcome = Path(self.folder.name) / "outcome.json"
+        self.log = Path(self.folder.name) / "output.txt"
         self.started = time.monotonic()
         checks.say(f"{part.name} starts now; its output follows at its end")
         argv = [sys.executable, __file__, part.name, "--outcome", str(self.outcome)]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(argv, cwd=project.ROOT, stdout=log, stderr=subprocess.STDOUT)
+
+    def __enter__(self) -> Beside:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """It has nodes: whatever became of the others, it takes them down before anything else begins."""
+        self.process.wait()
+        self.folder.cleanup()
 
     def ended(self) -> Outcome:
         """Wait for it and show what it printed."""
@@ -272,10 +280,15 @@ class Beside:
 
 
 def run_all() -> list[Outcome]:
-    """Every part: those without nodes, one beside them, and then the others."""
-    (beside,) = [part for part in PARTS if part.name == BESIDE]
-    outcomes = run_with([part for part in PARTS if not part.has_nodes], beside)
-    return outcomes + [run_part(part) for part in PARTS if part.has_nodes and part is not beside]
+    """Every part: those without nodes beside the virtual machine, then those of the lab, one of them at once."""
+    (machine_part,) = [part for part in PARTS if part.name == BESIDE]
+    (lab_part,) = [part for part in PARTS if part.has_nodes and part is not machine_part]
+    with Beside(machine_part) as virtual_machine:
+        outcomes = [run_part(part) for part in PARTS if not part.has_nodes]
+        with Beside(scenario_part(OWN_NODES)) as own_nodes:
+            outcomes.append(virtual_machine.ended())
+            rest = lab_part._replace(run=lambda: scenarios(of_the_lab(), own_nodes))
+            return [*outcomes, run_part(rest)]
 
 
 def summary(outcomes: Sequence[Outcome], seconds: float) -> str:

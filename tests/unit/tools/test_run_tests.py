@@ -47,13 +47,15 @@ class Child:
 
     returncode = 0
     result: str | None = '{"tally": {"passed": 3, "failed": 1, "skipped": 0}, "seconds": 4.0}'
-    #: The parts that ran in processes of their own, and those that were waited for.
+    #: The parts that ran in processes of their own, those that were waited for, and who was when each began.
     started: ClassVar[list[str]] = []
     awaited: ClassVar[list[str]] = []
+    awaited_before: ClassVar[dict[str, list[str]]] = {}
 
     def __init__(self, argv: list[str], stdout: BinaryIO, **others: object) -> None:
         self.name = argv[2]
         self.started.append(self.name)
+        self.awaited_before[self.name] = list(self.awaited)
         stdout.write(f"output of {self.name}\n".encode())
         if self.result is not None:
             Path(argv[-1]).write_text(self.result)
@@ -67,46 +69,62 @@ class Child:
 def child(monkeypatch: pytest.MonkeyPatch) -> type[Child]:
     monkeypatch.setattr(Child, "started", [])
     monkeypatch.setattr(Child, "awaited", [])
+    monkeypatch.setattr(Child, "awaited_before", {})
     monkeypatch.setattr(run_tests.subprocess, "Popen", Child)
     return Child
 
 
-def test_the_part_beside_is_awaited_and_counted(monkeypatch: pytest.MonkeyPatch, child: type[Child]) -> None:
-    ran = []
+def test_the_parts_beside_are_awaited_and_counted(monkeypatch: pytest.MonkeyPatch, child: type[Child]) -> None:
+    without_nodes: dict[str, list[str]] = {}
+    began: dict[str, list[str]] = {}
+    awaited: dict[str, list[str]] = {}
 
-    def one(part: Part) -> Outcome:
-        ran.append(part.name)
-        return Outcome(part.name, checks.PASSED, 1.0)
+    def scenario(name: str) -> checks.Tally:
+        began[name], awaited[name] = list(child.started), list(child.awaited)
+        return checks.PASSED
 
-    monkeypatch.setattr(run_tests, "run_part", one)
+    def without(part: Part) -> Part:
+        def run() -> checks.Tally:
+            without_nodes[part.name] = list(child.started)
+            return checks.PASSED
+
+        return part if part.has_nodes else part._replace(run=run)
+
+    monkeypatch.setattr(run_tests, "PARTS", [without(part) for part in run_tests.PARTS])
+    monkeypatch.setattr(run_tests, "scenario", scenario)
     outcomes = run_tests.run_all()
-    assert run_tests.BESIDE not in ran and child.started == [run_tests.BESIDE]
-    names = [outcome.name for outcome in outcomes]
-    assert sorted(names) == sorted(part.name for part in run_tests.PARTS)
-    # It is waited for before a lab comes up: on two cores both would be too slow.
-    assert names[-2:] == [run_tests.BESIDE, "molecule"] and outcomes[-2].tally == checks.Tally(passed=3, failed=1)
+    assert sorted(outcome.name for outcome in outcomes) == sorted(part.name for part in run_tests.PARTS)
+    # On two cores three parts with nodes would be too slow: the scenario with its own nodes takes the free core, and
+    # the others begin when the virtual machine has ended.
+    assert child.awaited_before == {run_tests.BESIDE: [], "scenario jobs": []}
+    assert len(without_nodes) > 1 and set(map(tuple, without_nodes.values())) == {(run_tests.BESIDE,)}
+    assert list(began) == run_tests.of_the_lab() and "jobs" not in began
+    assert set(map(tuple, began.values())) == {(run_tests.BESIDE, "scenario jobs")}
+    assert set(map(tuple, awaited.values())) == {(run_tests.BESIDE,)}
+    # What the children found is counted: three passed and one failed in each.
+    tallies = {outcome.name: outcome.tally for outcome in outcomes}
+    assert tallies[run_tests.BESIDE] == checks.Tally(passed=3, failed=1)
+    assert tallies["molecule"] == checks.Tally(passed=3 + len(began), failed=1)
 
 
 @pytest.mark.parametrize("result", [None, "", '{"tally": '])
 def test_a_part_beside_that_dies_is_a_failure(
-    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     child: type[Child],
     result: str | None,
 ) -> None:
     monkeypatch.setattr(Child, "result", result)
-    beside = run_tests.Beside(Part("molecule-vm", "", lambda: checks.PASSED), tmp_path)
-    assert beside.ended().tally == checks.FAILED
+    with run_tests.Beside(Part("molecule-vm", "", lambda: checks.PASSED)) as beside:
+        assert beside.ended().tally == checks.FAILED
     assert "without a result" in capsys.readouterr().out
 
 
-def test_the_scenarios_are_all_in_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_scenarios_are_all_in_a_part(monkeypatch: pytest.MonkeyPatch, child: type[Child]) -> None:
     ran: list[str] = []
-    monkeypatch.setattr(
-        run_tests, "scenarios", lambda names, beside="": ran.extend([*names, *filter(None, [beside])]) or checks.PASSED
-    )
+    monkeypatch.setattr(run_tests, "scenarios", lambda names, _beside=None: ran.extend(names) or checks.PASSED)
     run_tests.molecule()
+    ran.extend(name.removeprefix(run_tests.SCENARIO) for name in child.started)
     run_tests.molecule_vm()
     assert run_tests.FAULTS not in ran, "it takes too long for every run"
     monkeypatch.setattr(checks, "pytest", lambda *_arguments: checks.PASSED)
@@ -135,9 +153,9 @@ def machine_at_rest(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_scenario_on_nodes_of_its_own_runs_beside_the_others(
     machine_at_rest: list[str], capsys: pytest.CaptureFixture[str], child: type[Child]
 ) -> None:
-    assert run_tests.scenarios(["canary", "cluster"], beside="jobs") == checks.Tally(passed=5, failed=1)
+    assert run_tests.molecule() == checks.Tally(passed=5, failed=1)
     assert machine_at_rest == ["canary", "cluster"]
-    assert child.started == child.awaited == ["scenario jobs"]
+    assert child.started == ["scenario jobs"] and set(child.awaited) == {"scenario jobs"}
     shown = capsys.readouterr().out
     assert shown.index("=== scenario cluster") < shown.index("output of scenario jobs")
     assert "--- scenario jobs: 3 passed, 1 failed in 4 s" in shown and "--- scenario cluster: 1 passed, 0 fail" in shown
@@ -188,7 +206,7 @@ def test_a_scenario_beside_is_waited_for_when_the_others_break_off(
 
     monkeypatch.setattr(run_tests, "run_part", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        run_tests.scenarios(["cluster"], beside="jobs")
+        run_tests.molecule()
     assert child.awaited == ["scenario jobs"]
 
 
