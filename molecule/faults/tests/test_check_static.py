@@ -16,9 +16,9 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
-import yaml
-from lab_cluster import PROJECT, Cluster, Ended
+from lab_cluster import Cluster, Ended
 from lab_packages import real_nccl
+from lab_static import looks
 
 #: A second card in the subnet of the data network, that takes no route away.
 SECOND_CARD = (
@@ -101,26 +101,7 @@ def test_healthy_nodes_have_no_findings_of_the_static_stage(cluster: Cluster) ->
 
 
 def test_the_example_of_the_module_reads_every_node(cluster: Cluster, nodes: list[str]) -> None:
-    source = (PROJECT / "plugins/modules/collective_static.py").read_text()
-    example = yaml.safe_load(source.split('EXAMPLES = r"""')[1].split('"""')[0])
-    cluster_facts = {"name": "baremetal.gpu_cluster.common", "tasks_from": "cluster"}
-    keep = {"content": "{{ static.static | to_json }}", "dest": f"{cluster.reports}/{{{{ inventory_hostname }}}}.json"}
-    play = {
-        "hosts": "gpu_cluster",
-        "gather_facts": False,
-        "become": True,
-        "tasks": [
-            {"ansible.builtin.import_role": cluster_facts},
-            *example,
-            {"ansible.builtin.copy": keep, "delegate_to": "localhost", "become": False},
-        ],
-    }
-    book = cluster.reports / "look.yml"
-    book.write_text(yaml.safe_dump([play]))
-    ended = cluster.play(str(book))
-    assert ended.code == 0, ended.text
-    for node in nodes:
-        static = json.loads((cluster.reports / f"{node}.json").read_text())
+    for static in looks(cluster).values():
         # A third of a second for the ARP probes, and little else; other tests keep this machine busy.
         assert static["seconds"] < 3, static["seconds"]
         assert static["resolves"] == {name: [cluster.fabric_address(name)] for name in nodes}

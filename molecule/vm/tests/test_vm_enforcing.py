@@ -15,7 +15,8 @@ from collections.abc import Iterator
 import pytest
 from lab_cluster import Cluster
 from lab_network import message_of, recap, wait_for
-from lab_selinux import KEYS, NODE, SSHD_KEYS, base, denials, login, mode, new_denials, now, state
+from lab_selinux import KEYS, NODE, SSHD_KEYS, VARIABLES, base, denials, login, mode, new_denials, now, state
+from lab_static import looks
 
 UNDO = "gpu-cluster-selinux-undo"
 
@@ -65,6 +66,14 @@ def test_roles_ran_and_jobs_run_under_enforcing(machine: Cluster, settled: dict[
     through_the_mesh = machine.shell(NODE, f"runuser -u train -- ssh -n -o BatchMode=yes {address} id -Z").strip()
     assert "unconfined_t" in through_the_mesh
     assert new_denials(machine) == []
+
+
+def test_the_check_reads_the_limits_of_the_ranks_user_under_enforcing(machine: Cluster) -> None:
+    """It starts a service for them, and SELinux has to let that service answer."""
+    since = now(machine)
+    seen = looks(machine, "-i", VARIABLES)[NODE]
+    assert seen["limits"]["memlock"] == -1 and seen["limits"]["nofile"] >= 131072, seen
+    assert new_denials(machine, since) == []
 
 
 def test_sshd_takes_its_second_port_because_it_is_labelled(machine: Cluster) -> None:
