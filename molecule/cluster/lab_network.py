@@ -148,16 +148,19 @@ def kill(process: subprocess.Popen[str]) -> None:
     process.communicate()
 
 
-def kill_during(process: subprocess.Popen[str], cluster: Cluster, files: str, *nodes: str) -> None:
+def kill_during(process: subprocess.Popen[str], cluster: Cluster, files: str, *nodes: str, seconds: float = 60) -> None:
     """Kill a controller when its change has begun on each of these nodes and nobody can confirm it there any more.
 
-    ``files`` are the states of changes, a pattern. Each node looks for itself and stops its sshd when it sees the
-    change, because a confirmation needs a fresh connection: a slow machine that tests cannot come too late.
+    ``files`` are the states of changes, a pattern; within ``seconds`` one begins. Each node looks for itself and stops
+    its sshd when it sees the change, because a confirmation needs a fresh connection: a slow machine that tests cannot
+    come too late.
     """
-    seen = f'until grep -Eqs \'"state": *"(armed|applying|applied)"\' {files}; do sleep 0.02; done'
+    seen = f'until grep -Eqs \'"state": *"(armed|applying|applied)"\' {files}; do sleep 0.1; done'
     sshd = "$(systemctl show --property=MainPID --value ssh)"
     try:
-        said = cluster.on_each(nodes, f"timeout 60 sh -c {shlex.quote(seen)} && kill -STOP {sshd} || echo in vain")
+        said = cluster.on_each(
+            nodes, f"timeout {seconds} sh -c {shlex.quote(seen)} && kill -STOP {sshd} || echo in vain"
+        )
     finally:
         kill(process)
         cluster.on_each(nodes, f"kill -CONT {sshd}")

@@ -17,7 +17,7 @@ class Machine(Cluster):
 
     def shell(self, name: str, command: str) -> str:
         """Over a serial line, which no change of the network can cut."""
-        return self.lab("console", "--timeout", "60", "--", command)
+        return self.lab("console", "--timeout", "240", "--", command, deadline=300)
 
     def lab(self, *arguments: str, deadline: float = 120) -> str:
         # There is one machine: its name is not an argument here.

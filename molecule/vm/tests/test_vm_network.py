@@ -10,7 +10,19 @@ from typing import Any
 
 import pytest
 from lab_cluster import Cluster
-from lab_network import activation, change, kill, message_of, recap, snapshot, ssh_answers, started, state, wait_for
+from lab_network import (
+    STATES,
+    activation,
+    change,
+    kill_during,
+    message_of,
+    recap,
+    snapshot,
+    ssh_answers,
+    started,
+    state,
+    wait_for,
+)
 
 NODE = "vm1"
 #: The address through which the controller comes.
@@ -115,13 +127,10 @@ def test_a_bond_with_a_vlan_works_and_is_left_alone_by_the_second_run(machine: C
 
 def test_a_power_cycle_before_the_confirmation_brings_the_old_state_back(machine: Cluster) -> None:
     before = snapshot(machine, NODE)
-    process = started(
-        machine, {NODE: {"static_network_interfaces": [{"name": "eth1", "addresses": ["198.18.31.99/24"]}]}}
-    )
-    try:
-        wait_for(lambda: state(machine, NODE) in ("armed", "applying", "applied"), 180, "the checkpoint")
-    finally:
-        kill(process)
+    wanted = {NODE: {"static_network_interfaces": [{"name": "eth1", "addresses": ["198.18.31.99/24"]}]}}
+    # So long that it is the power cycle that takes the change back.
+    process = started(machine, wanted, "-e", "static_network_confirm_seconds=600")
+    kill_during(process, machine, STATES, NODE, seconds=180)
     wait_for(lambda: state(machine, NODE) == "applied", 60, "the change")
     assert "198.18.31.99/24" in machine.shell(NODE, "ip -o address show dev eth1")
     machine.lab("reset", deadline=400)
