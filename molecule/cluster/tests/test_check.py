@@ -6,33 +6,14 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-from lab_cluster import PROJECT, Cluster, environment
+from lab_cluster import Cluster
 
 ONLY_29500 = json.dumps({"cluster_firewall_ports": ["29500/tcp"]})
 #: All of site.yml that this concerns.
 FIREWALL_AND_CHECK = ["--tags", "cluster_firewall,check"]
-# Shorter than the defaults, so that the test of a killed controller need not wait for longer.
-SHORT_DEADLINE = ["-e", "cluster_check_deadline_seconds=10", "-e", "cluster_check_probe_timeout_seconds=1"]
-LONG = ["-e", '{"cluster_check_iterations": 10000, "cluster_check_size_seconds": 3600}']
-# README of cluster_check: deadline + 104 s with one round of forks and 3 s for a probe, of which 9 times 2 s are saved
-# here. Then systemd 10 s later, and its 5 s to kill.
-WORKER_IS_GONE_AFTER = 10 + 104 - 18 + 10 + 5
-
-
-def wait_for(condition: Callable[[], bool], seconds: float, what: str) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"waited {seconds} s in vain for {what}"
-        time.sleep(0.2)
 
 
 def received(cluster: Cluster) -> dict[str, int]:
@@ -184,74 +165,6 @@ def test_a_pass_by_luck_is_red_and_says_why(cluster: Cluster) -> None:
     assert "GC-NET-010" in found, list(found)
     blocked = next(finding for finding in found.values() if finding["hosts"] == [highest])
     assert blocked["subject"]["ports"] == [[32768, 60999]] and "lab-drop" in json.dumps(blocked), blocked
-
-
-def pause_a_node(cluster: Cluster, tmp_path: Path) -> None:
-    """A check during which a node stops answering names it and shows the others; the worker on it is left there."""
-    # Without the keep-alive of this checkout's ansible.cfg: whoever installed the collection does not have it.
-    plain = tmp_path / "ansible.cfg"
-    plain.write_text(f"[defaults]\ncollections_path = {PROJECT}/.ansible/collections\n")
-    process = subprocess.Popen(
-        cluster.command("baremetal.gpu_cluster.check", *SHORT_DEADLINE, *LONG),
-        cwd=PROJECT,
-        env=dict(os.environ, ANSIBLE_CONFIG=str(plain)),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    try:
-        # In the middle of the collective: the ranks of n2 have their job.
-        running = 'grep -l \'"state": "running"\' /run/gpu-cluster-check/*/out/state.json 2>/dev/null | wc -l'
-        wait_for(lambda: cluster.lab("exec", "n2", "sh", "-c", running).strip() == "1", 60, "the ranks of n2")
-        # The controller waits in collective_collect by then: a call that is under way when the node stops answering.
-        time.sleep(3)
-        cluster.lab("pause", "n2")
-        paused = time.monotonic()
-        text = process.communicate(timeout=120)[0]
-        seconds = time.monotonic() - paused
-    finally:
-        process.kill()
-        cluster.lab("unpause", "n2")
-    assert process.returncode != 0 and seconds < 60, text
-    report = json.loads((cluster.reports / "report.json").read_text())
-    assert report["headline"].startswith("FAILED: n2 gave no answer to the step 'collect'")
-    assert list(report["culprits"]) == ["n2"]
-    assert "failed=1" not in text, "a node that is not at fault was failed"
-    others = [rank for rank in report["ranks"] if rank["host"] != "n2"]
-    assert len(others) == 2 and all(rank["events"][0]["event"] == "ready" for rank in others)
-
-
-def start_and_kill(cluster: Cluster, moment: str) -> None:
-    """A check whose controller is gone when the workers have come to this state."""
-    process = subprocess.Popen(
-        cluster.command("baremetal.gpu_cluster.check", *SHORT_DEADLINE, *LONG),
-        cwd=PROJECT,
-        env=environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    look = f'grep -l \'"state": "{moment}"\' /run/gpu-cluster-check/*/out/state.json 2>/dev/null | wc -l'
-    wait_for(lambda: cluster.lab("exec", "n3", "sh", "-c", look).strip() == "1", 60, f"state {moment} on n3")
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def test_a_paused_node_is_named_and_what_nobody_collects_ends_by_itself(cluster: Cluster, tmp_path: Path) -> None:
-    """Three checks leave workers behind, each beside those before it, and all are waited for at once.
-
-    In the first a node is paused: its worker goes on when the node does. The controller of the second is killed while
-    its workers wait, that of the third while its ranks run.
-    """
-    pause_a_node(cluster, tmp_path)
-    for moment in ("waiting", "running"):
-        start_and_kill(cluster, moment)
-        assert cluster.running() != []
-    wait_for(lambda: cluster.running() == [], WORKER_IS_GONE_AFTER, "the end of all workers")
-    ended = cluster.check()
-    assert ended.code == 0, ended.text
-    # It also removed the files of the runs that were killed.
-    assert cluster.left_over() == []
 
 
 def test_the_modules_work_without_the_roles(cluster: Cluster) -> None:
