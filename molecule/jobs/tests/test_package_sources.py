@@ -106,7 +106,8 @@ class Node:
         self.playbook.write_text(PLAYBOOK.format(node=self.name))
 
     def apply(self, repositories: list[dict[str, Any]], *arguments: str, **settings: Any) -> Ended:
-        variables = {"package_sources_repositories": repositories, "package_sources_timeout_seconds": 2}
+        # The mirror is a thread of this process, on a machine that other tests keep busy.
+        variables = {"package_sources_repositories": repositories, "package_sources_timeout_seconds": 20}
         variables.update({f"package_sources_{name}": value for name, value in settings.items()})
         file = self.folder / "variables.json"
         file.write_text(json.dumps(variables))
@@ -201,7 +202,8 @@ def test_every_mirror_that_cannot_be_used_has_its_sentence(node: Node, site: Sit
                 site.entry("foreign", "tools", key="foreign"),
                 {**site.entry("old", "tools", key="old"), "gpg_fingerprints": [site.keys["old"]]},
                 site.entry("no-key", "tools", key="nothing"),
-            ]
+            ],
+            timeout_seconds=5,
         )
     tls.close()
     variable, url = "package_sources_repositories", site.mirror.url
