@@ -118,8 +118,14 @@ def limit(limits: Mapping[str, str]) -> None:
 
 
 def detach() -> None:
-    """Leave the session and the parent behind, so that nobody waits for this process and no terminal ends it."""
-    if os.fork():
+    """Leave the session and the parent behind, so that nobody waits for this process and no terminal ends it.
+
+    The first process ends after the second: who waits for it finds the third by its environment, and not a second
+    one that ends while it is looked at.
+    """
+    between = os.fork()
+    if between:
+        os.waitpid(between, 0)
         os._exit(0)
     os.setsid()
     if os.fork():

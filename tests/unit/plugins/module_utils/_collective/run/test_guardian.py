@@ -181,6 +181,24 @@ def test_the_program_runs_as_the_user_that_was_given(tmp_path: Path, run_id: str
         seen.unlink()
 
 
+def test_whoever_starts_a_guardian_waits_until_it_is_found(tmp_path: Path) -> None:
+    """The process between the two forks must be gone: a look that has listed it alone would find nothing of the run."""
+    slowly = (
+        f"import os, time; from {guardian.__name__} import detach; "
+        "new = os.setsid; os.setsid = lambda: (time.sleep(0.5), new()); detach(); time.sleep(5)"
+    )
+    began = time.monotonic()
+    subprocess.run(
+        [sys.executable, "-c", slowly],
+        env={**os.environ, guardian.VARIABLE: tmp_path.name, "PYTHONPATH": os.pathsep.join(sys.path)},
+        check=True,
+        timeout=30,
+    )
+    assert time.monotonic() - began >= 0.5
+    (found,) = guardian.processes_of(tmp_path.name)
+    guardian.send([found], signal.SIGKILL)
+
+
 def test_a_program_that_can_not_be_started_leaves_its_text(tmp_path: Path, run_id: str) -> None:
     launch.write_payload(str(tmp_path / "payload"))
     service.Detached().start(run_id, str(tmp_path), service.Program(["/nonexistent/python"], "", 30, {}))
