@@ -301,7 +301,9 @@ def test_killed_controllers_and_killed_programs_leave_nothing_behind(cluster: Cl
     first, second, third = three(cluster)
     wanted = {node: {"cluster_firewall_peers": peers(cluster, "198.18.20.77")} for node in cluster.hosts}
     before = {node: snapshot(cluster, node) for node in cluster.hosts}
-    process = started(cluster, wanted)
+    # The second run has to come before the change is undone, also from a machine that other tests keep busy.
+    confirm_seconds = 60
+    process = started(cluster, wanted, "-e", f"cluster_firewall_confirm_seconds={confirm_seconds}")
     kill_during(process, cluster, STATES, *cluster.hosts)
     for node in cluster.hosts:
         wait_for(lambda name=node: state(cluster, name) == "applied", 20, f"the change on {node}")  # type: ignore[misc]
@@ -319,7 +321,7 @@ def test_killed_controllers_and_killed_programs_leave_nothing_behind(cluster: Cl
         "systemctl stop gpu-cluster-firewall.service; cp /run/test-state $d/state.json; rm -f $d/abort; "
         "firewall-cmd -q --ipset=gpu-peers --add-entry=198.18.20.77",
     )
-    wait_for(lambda: state(cluster, first) == "undone", CONFIRM_SECONDS + 10, "the old state without the controller")
+    wait_for(lambda: state(cluster, first) == "undone", confirm_seconds + 10, "the old state without the controller")
     assert snapshot(cluster, first) == before[first] and snapshot(cluster, second) == before[second]
     third_run = change(cluster, {})
     text = " ".join(third_run.text.split())
