@@ -105,6 +105,7 @@ def _podman_remove(paths: Paths) -> None:
 def _forget_running_state(paths: Paths) -> None:
     """What a reboot would do."""
     _kill_processes()
+    host.restore_settings()
     host.unmount_below(paths.storage)
     host.discard(RUN)
     for status in RUNTIME_FOLDER.glob("*/status"):
@@ -118,7 +119,6 @@ def _forget_running_state(paths: Paths) -> None:
 def clear(paths: Paths) -> None:
     """Remove everything but the cached image. `paths` are those of the lab that goes, maybe of another checkout."""
     state.remove_lab(paths)
-    host.restore_inotify()
     _thaw()
     _remove_containers(paths)
     _forget_running_state(paths)

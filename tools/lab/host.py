@@ -41,7 +41,8 @@ LIMIT_CEILINGS = {"nofile": 1048576, "nproc": 32768}
 
 
 INOTIFY = Path("/proc/sys/fs/inotify/max_user_instances")
-INOTIFY_BEFORE = RUN / "max_user_instances"
+#: The systemd of a node sets it to the highest value there is, which only this machine's own systemd should.
+FILE_MAX = Path("/proc/sys/fs/file-max")
 
 
 @dataclass(frozen=True)
@@ -109,16 +110,25 @@ def raise_inotify(nodes: int) -> bool:
     needed = needed_inotify(nodes)
     if current >= needed:
         return False
-    if not INOTIFY_BEFORE.exists():
-        INOTIFY_BEFORE.write_text(f"{current}\n")
     INOTIFY.write_text(f"{needed}\n")
     return True
 
 
-def restore_inotify() -> None:
-    if INOTIFY_BEFORE.exists():
-        INOTIFY.write_text(INOTIFY_BEFORE.read_text())
-        INOTIFY_BEFORE.unlink()
+def note_settings(folder: Path = RUN, settings: Sequence[Path] = (INOTIFY, FILE_MAX)) -> None:
+    """Write down, once, the machine's settings that a lab changes. `restore_settings` puts them back."""
+    for setting in settings:
+        note = folder / setting.name
+        if not note.exists():
+            note.write_text(setting.read_text())
+
+
+def restore_settings(folder: Path = RUN, settings: Sequence[Path] = (INOTIFY, FILE_MAX)) -> None:
+    """No node may run any more: one that boots would change them again."""
+    for setting in settings:
+        note = folder / setting.name
+        if note.exists():
+            setting.write_text(note.read_text())
+            note.unlink()
 
 
 def capability_arguments() -> list[str]:

@@ -41,6 +41,7 @@ def up(paths: Paths, count: int, name: str = MAIN) -> None:
         wanted = inventories[name]
         others = [node for other, members in inventories.items() if other != name for node in members]
         changed |= network.ensure_bridges()
+        host.note_settings()
         changed |= host.raise_inotify(len(wanted) + len(others))
         reference = image.node_reference()
         altered, keys = nodes.reconcile(paths, wanted, reference, others)

@@ -178,6 +178,19 @@ def test_ssh_reads_the_known_hosts_option_of_a_path_with_spaces() -> None:
     assert "stricthostkeychecking true\n" in shown
 
 
+def test_what_the_machine_had_set_before_its_first_node_is_put_back(tmp_path: Path) -> None:
+    folder, setting = tmp_path / "notes", tmp_path / "file-max"
+    folder.mkdir()
+    for value in ("1000\n", "9223372036854775807\n"):
+        setting.write_text(value)
+        host.note_settings(folder, [setting])
+    host.restore_settings(folder, [setting])
+    assert setting.read_text() == "1000\n"
+    setting.write_text("2000\n")
+    host.restore_settings(folder, [setting])
+    assert setting.read_text() == "2000\n"
+
+
 def test_host_keys_survive_a_round_trip(tmp_path: Path) -> None:
     paths = Paths(checkout=tmp_path, cache=tmp_path)
     keys = {"n1": ["ssh-rsa AAA", "ssh-ed25519 BBB"], "n2": ["ssh-ed25519 CCC"]}
