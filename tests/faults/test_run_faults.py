@@ -88,7 +88,10 @@ def test_nccl_without_gpus_says_of_every_node_what_it_lacks(clean: NetCluster) -
 
 def slow_import(folder: Path, name: str, seconds: int) -> list[str]:
     """The arguments with which the ranks of one node import PyTorch so many seconds later."""
-    python = folder / "python"
+    # What the files of the environment say of PyTorch stays what it is.
+    (folder / "lib").symlink_to(Path(sys.prefix) / "lib")
+    python = folder / "bin" / "python"
+    python.parent.mkdir()
     python.write_text(f'#!/bin/sh\ncase "$*" in *{RANK}*) sleep {seconds};; esac\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
     hosts = {"gpu_cluster": {"hosts": {name: {"cluster_check_torch_python": str(python)}}}}
@@ -108,13 +111,30 @@ def test_ranks_that_import_torch_slowly_are_waited_for(clean: NetCluster, rng: r
 
 def test_a_node_that_imports_torch_for_too_long_is_named(clean: NetCluster, rng: random.Random, tmp_path: Path) -> None:
     """The others give up before it comes, and what all of them print then is not held against rank 0's node."""
-    name = rng.choice(clean.names)
+    name = rng.choice(clean.names[1:])
     print(f"{name} imports torch 30 s later")
     ended = check(clean, *slow_import(tmp_path, name, 30), "-e", "__cluster_check_ready_seconds=0")
     assert ended.code != 0 and list(ended.report["culprits"]) == [name], ended.text
     (one,) = [one for one in ended.report["findings"] if one["id"] == "GC-RUN-002"]
     assert one["hosts"] == [name] and "came too late to the rendezvous: it had imported PyTorch " in one["cause"]
     assert ended.report["unexplained"] == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "cause"),
+    [(35, "it had imported PyTorch "), (90, "(last event nothing, killed at the deadline)")],
+    ids=["late", "never"],
+)
+def test_a_node_of_rank_0_that_imports_torch_for_too_long_is_named(
+    clean: NetCluster, tmp_path: Path, seconds: int, cause: str
+) -> None:
+    """The others wait for it as long as they have time."""
+    name = clean.names[0]
+    ended = check(clean, *slow_import(tmp_path, name, seconds), *LONG, "-e", "__cluster_check_ready_seconds=0")
+    assert ended.code != 0 and list(ended.report["culprits"]) == [name], ended.text
+    (one,) = [one for one in ended.report["findings"] if one["id"] == "GC-RUN-002"]
+    assert one["hosts"] == [name] and cause in one["cause"], ended.text
+    assert ended.report["unexplained"] == [] and ended.report["rounds"] == []
 
 
 @pytest.mark.parametrize("state", ["waiting", "running"])

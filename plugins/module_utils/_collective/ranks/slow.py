@@ -21,6 +21,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 SLOW_ID = "GC-RUN-006"
 #: How old the last sign of rank 0 may be: half of the time after which a collective that hangs becomes an error.
 PART_OF_TIMEOUT = 0.5
+#: A rank 0 that came later than this part of the deadline is itself why the time was over (see trouble.py).
+PART_OF_DEADLINE = 0.5
 #: What cluster_check_deadline_seconds may be at most.
 MOST_SECONDS = 7200
 
@@ -36,6 +38,8 @@ def findings(collect: Results, ranks: Sequence[Rank]) -> list[Finding]:
     if not told or told[0]["seconds_ago"] > PART_OF_TIMEOUT * told[0]["timeout_seconds"]:
         return []
     note = told[0]
+    if _late(ranks) > PART_OF_DEADLINE * note["deadline_seconds"]:
+        return []
     reached = (
         f"{human_bytes(note['size_bytes'])} (size {note['number']} of {note['of']}), iteration {note['iterations']} of "
         f"{note['at_most']} at most"
@@ -58,6 +62,11 @@ def findings(collect: Results, ranks: Sequence[Rank]) -> list[Finding]:
             reproduce=repair.check(),
         )
     ]
+
+
+def _late(ranks: Sequence[Rank]) -> float:
+    """Seconds after which rank 0, for which all others wait, had imported PyTorch."""
+    return max((event["seconds"] for rank in ranks[:1] for event in events(rank, "late")), default=0.0)
 
 
 def _killed(rank: Rank) -> bool:

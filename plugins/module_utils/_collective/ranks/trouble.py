@@ -26,6 +26,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
     events,
     reproduce,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks.slow import SLOW_ID
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run.worker import STDERR_BYTES
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static.names import spelled
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.texts import causes, lookup
@@ -76,6 +77,11 @@ class Unfinished:
         if self.done or (self.match and self.match.text.about == PEER):
             return False
         return not self.errors or (self.state == "finished" and self.last in BEFORE_RENDEZVOUS)
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether its time was over before it had an end or an error."""
+        return self.state == "deadline" and not self.done and not self.errors
 
     @property
     def line(self) -> str:
@@ -282,8 +288,9 @@ def _never_came(open_ranks: Sequence[Unfinished], ranks: Sequence[Rank], known: 
     by_rank = {one.rank: one for one in open_ranks}
     late = {rank["rank"]: event["seconds"] for rank in ranks for event in events(rank, "late")}
     late = {number: seconds for number, seconds in late.items() if seconds >= LATE_SECONDS}
-    if 0 in late and 0 in by_rank and by_rank[0].last in (*BEFORE_RENDEZVOUS, "store"):
-        missing = {0: []}  # The others had given up before it looked.
+    if 0 in by_rank and _kept_all_waiting(by_rank[0], 0 in late, open_ranks, known):
+        absent = [number for number, one in by_rank.items() if number and one.cut_off and one.last == "nothing"]
+        missing = {number: [] for number in (0, *absent)}
     return [
         Finding(
             "GC-RUN-002",
@@ -300,6 +307,21 @@ def _never_came(open_ranks: Sequence[Unfinished], ranks: Sequence[Rank], known: 
         and one.host not in accused
         and (number in late or not (one.match and one.match.text.about == PEER))
     ]
+
+
+def _kept_all_waiting(
+    first: Unfinished, late: bool, open_ranks: Sequence[Unfinished], known: Sequence[Finding]
+) -> bool:
+    """Whether rank 0, which has the store, came so late that the store tells nothing of the others.
+
+    first: rank 0.  Its port is open from the beginning, so that the others may wait for it until their time is over:
+    torch 2.13.0 has no limit for the first answer of a store.
+    """
+    if not late:
+        return first.cut_off and first.last == "nothing" and any(one.last != "nothing" for one in open_ranks)
+    if first.last in (*BEFORE_RENDEZVOUS, "store"):
+        return True
+    return first.cut_off and all(one.id != SLOW_ID for one in known)
 
 
 def _why_missing(one: Unfinished, late_seconds: float | None) -> tuple[str, str]:

@@ -21,6 +21,7 @@ CLOSED = "RuntimeError: [pair.cc:554] Connection closed by peer [192.0.2.12]:563
 STORE = {"event": "store"}
 JOINED = {"event": "joined"}
 DONE = {"event": "done"}
+READY = {"event": "ready", "torch": "2.13.0+cpu"}
 
 
 def error(text: str) -> dict[str, Any]:
@@ -43,6 +44,7 @@ class Run:
             "world_size": len(HOSTS),
         }
         self.events: dict[str, list[dict[str, Any]]] = {host: [STORE, JOINED, size(), DONE] for host in HOSTS}
+        self.importing: tuple[str, ...] = ()
         self.states: dict[str, str] = {}
         self.exits: dict[str, int] = {}
         self.stderr: dict[str, str] = {}
@@ -62,7 +64,7 @@ class Run:
                 "ranks": [
                     {
                         "local_rank": 0,
-                        "events": [{"event": "ready", "torch": "2.13.0+cpu"}, *self.events[host]],
+                        "events": [*([] if host in self.importing else [READY]), *self.events[host]],
                         "exit_code": self.exits.get(host, 0),
                         "stderr_tail": self.stderr.get(host, ""),
                     }
@@ -200,6 +202,40 @@ def test_a_rank_0_that_came_when_the_others_had_given_up_is_named() -> None:
     ]
     found = run.judge()
     assert ids(found) == [("GC-RUN-002", ("n1",)), ("GC-RUN-001", ())] and found.unexplained == []
+
+
+@pytest.mark.parametrize("importing", [("n1",), ("n1", "n3")])
+def test_a_rank_0_that_imports_until_the_deadline_is_named(importing: tuple[str, ...]) -> None:
+    """The others wait for the first answer of its store, which has no limit, and so does the next that imports."""
+    run = Run()
+    run.importing = importing
+    for host in HOSTS:
+        run.events[host] = [] if host in importing else [{"event": "late", "seconds": 1.2}]
+        run.states[host], run.exits[host] = "deadline", -9
+    found = run.judge()
+    assert ids(found) == [*(("GC-RUN-002", (host,)) for host in importing), ("GC-RUN-001", ())]
+    assert "(last event nothing, killed at the deadline)" in found.findings[0].cause
+    run.importing = tuple(HOSTS)
+    for host in HOSTS:
+        run.events[host] = []
+    assert ids(run.judge()) == [("GC-RUN-001", ())]
+
+
+@pytest.mark.parametrize("how_far", [True, False], ids=["at work", "joined"])
+def test_a_rank_0_that_leaves_no_time_to_work_is_named(how_far: bool) -> None:
+    """They were at work at the deadline, and whoever came to it last is why."""
+    run = cut_off()
+    run.how_far = run.how_far if how_far else {}
+    run.events["n1"].insert(0, {"event": "late", "seconds": 42.9})
+    found = run.judge()
+    assert ids(found) == [("GC-RUN-002", ("n1",)), ("GC-RUN-001", ())]
+    assert "it had imported PyTorch 43 s after it was told to begin" in found.findings[0].cause
+
+
+def test_a_rank_0_that_was_a_little_late_is_not_why_the_work_was_too_much() -> None:
+    run = cut_off()
+    run.events["n1"].insert(0, {"event": "late", "seconds": 12.0})
+    assert ids(run.judge()) == [("GC-RUN-006", ()), ("GC-RUN-001", ())]
 
 
 def test_a_rank_that_the_store_does_not_know_is_named() -> None:
