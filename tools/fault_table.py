@@ -53,6 +53,7 @@ TITLES = {
     "worker-killed-waiting": "the worker of a node is killed before the collective",
     "worker-killed-running": "the worker of a node is killed in the collective",
     "node-paused-waiting": "a node hangs before the collective",
+    "node-paused-probing": "a node hangs while the ports are probed",
     "node-paused-running": "a node hangs in the collective",
     "disk-full-before": "/run of a node is full",
     "disk-full-waiting": "it fills before the collective",
