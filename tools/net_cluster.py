@@ -17,6 +17,7 @@ import argparse
 import contextlib
 import json
 import os
+import resource
 import shlex
 import signal
 import subprocess
@@ -46,6 +47,7 @@ hostname "$1"
 mount -t sysfs sysfs /sys
 mount -t tmpfs -o size="$3",mode=755 tmpfs /run
 mount --bind "$2" /etc/hosts
+if [ -f /etc/security/limits.conf ]; then mount --bind "$4" /etc/security/limits.conf; fi
 ip link set lo up
 echo ready
 cat >/dev/null
@@ -164,6 +166,11 @@ def inventory(nodes: Sequence[Node], folder: Path, torch_python: str, rails: int
     return {"gpu_cluster": {"hosts": hosts, "vars": variables}}
 
 
+def limits_text() -> str:
+    """limits.conf of a node that kernel_tuning has set up, as far as this machine's own limit lets it."""
+    return f"root soft nofile {resource.getrlimit(resource.RLIMIT_NOFILE)[1]}\n"
+
+
 def wrapper(folder: Path, pid: int, python: str) -> str:
     """The node's Python as Ansible calls it. While the node is paused it does not answer, as a machine that hangs."""
     enter = ["nsenter", f"--target={pid}", "--net", "--uts", "--mount", "--pid", "--", python]
@@ -230,7 +237,9 @@ class NetCluster:
             (self.folder / node.name).mkdir()
             hosts = self.folder / node.name / "hosts"
             hosts.write_text(hosts_text(self.nodes))
-            arguments = [node.name, str(hosts), str(self.run_bytes)]
+            limits = self.folder / node.name / "limits.conf"
+            limits.write_text(limits_text())
+            arguments = [node.name, str(hosts), str(self.run_bytes), str(limits)]
             holders[node] = self._hold([*options, "sh", "-c", NODE_SCRIPT, "node", *arguments])
         for process in self._holders:
             ready(process)

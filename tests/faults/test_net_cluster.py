@@ -58,6 +58,11 @@ def test_a_rule_on_one_node_holds_for_that_node(four: NetCluster) -> None:
         four.run("n2", "nft", "flush", "ruleset")
 
 
+def test_a_session_on_a_node_has_open_files_as_on_a_node_that_is_set_up(four: NetCluster) -> None:
+    soft, hard = four.run("n2", "runuser", "-u", "root", "--", "sh", "-c", "ulimit -Sn; ulimit -Hn").split()
+    assert soft == hard
+
+
 def test_a_paused_node_answers_again_afterwards(four: NetCluster) -> None:
     answer = [str(four.folder / "n2" / "python"), "-c", "print('here')"]
     four.pause("n2")
