@@ -10,9 +10,11 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import step
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static.clock import compared
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _node_program
 
-MODULE = "baremetal.gpu_cluster.collective_static"
+PROGRAM = _node_program.Program("baremetal.gpu_cluster.collective_static", step, reads_only=True)
 ERR_STRATEGY = (
     "the play runs with strategy {0}, which lets a host go ahead while others have not started: there is no cluster to "
     "check then. Fix: run it with strategy linear, in the play or with ANSIBLE_STRATEGY"
@@ -44,7 +46,7 @@ class ActionModule(ActionBase):
         if "free" in order or "host_pinned" in order:
             return dict(result, failed=True, strategy=order, msg=ERR_STRATEGY.format(order))
         before = time.time()
-        answer = self._execute_module(module_name=MODULE, module_args=dict(self._task.args), task_vars=task_vars)
+        answer = PROGRAM.run(self, task_vars or {})
         after = time.time()
         result.update(answer)
         if "static" in result:

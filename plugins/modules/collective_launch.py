@@ -236,130 +236,17 @@ stopped_runs:
   sample: []
 """
 
-import os
-import platform
-import sys
-
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import launch, session, unit
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import files
-
-
-def ephemeral_range() -> list[int]:
-    """The ports that the kernel gives to a socket that asks for none."""
-    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as stream:
-        return [int(port) for port in stream.read().split()]
-
-
-def port_plan(given: dict, ephemeral: list[int]) -> list[dict]:
-    """All ranges, the rendezvous first.  given: the module's options."""
-    return [
-        {"name": "rendezvous", "first": given["rendezvous_first"], "last": given["rendezvous_last"]},
-        {"name": "ephemeral", "first": ephemeral[0], "last": ephemeral[1]},
-        *({key: one[key] for key in ("name", "first", "last")} for one in given["ranges"]),
-    ]
-
-
-def openmpi(given: dict) -> dict:
-    """What there is for a job of Open MPI.  given: the module's options."""
-    mpirun = f"{given['openmpi_prefix']}/bin/mpirun"
-    return {
-        "prefix": given["openmpi_prefix"],
-        "python": given["torch_python"],
-        "mpirun": bool(given["openmpi_prefix"]) and os.path.isfile(mpirun) and os.access(mpirun, os.X_OK),
-        "key": bool(given["user"]) and os.path.exists(files.user_key(given["user"])),
-    }
-
-
-def wrong_ranges(ranges: list[dict]) -> list[str]:
-    """One sentence for each range that is none."""
-    return [
-        f"range {one['name']} is {one['first']} to {one['last']}, expected ports from 1 to 65535, the lower one first"
-        for one in ranges
-        if not 1 <= one["first"] <= one["last"] <= 65535
-    ]
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import begin
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "run_id": {"type": "str", "required": True},
-            "nonce": {"type": "str", "required": True, "no_log": False},
-            "address": {"type": "str", "required": True},
-            "interface": {"type": "str", "required": True},
-            "torch_python": {"type": "path", "required": True},
-            "user": {"type": "str", "default": ""},
-            "ranks_per_node": {"type": "int", "default": 1},
-            "rendezvous_first": {"type": "int", "default": 29500},
-            "rendezvous_last": {"type": "int", "default": 29599},
-            "samples": {"type": "int", "default": 4},
-            "ranges": {
-                "type": "list",
-                "elements": "dict",
-                "default": [],
-                "options": {
-                    "name": {"type": "str", "required": True},
-                    "first": {"type": "int", "required": True},
-                    "last": {"type": "int", "required": True},
-                },
-            },
-            "rails": {
-                "type": "list",
-                "elements": "dict",
-                "default": [],
-                "options": {
-                    "name": {"type": "str", "required": True},
-                    "address": {"type": "str", "required": True},
-                },
-            },
-            "openmpi_prefix": {"type": "path", "default": ""},
-            "lifetime_seconds": {"type": "int", "default": 300},
-            "wait_seconds": {"type": "int", "default": 15},
-        },
-    )
-    given = module.params
-    ephemeral = ephemeral_range()
-    ranges = port_plan(given, ephemeral)
-    wrong = limits.out_of_range(given) + wrong_ranges(ranges)
-    if wrong:
-        module.fail_json(msg="; ".join(wrong))
-    job = {
-        "nonce": given["nonce"],
-        "address": given["address"],
-        "interface": given["interface"],
-        "torch_python": given["torch_python"],
-        "ranks_per_node": given["ranks_per_node"],
-        "ranges": [dict(one, samples=given["samples"]) for one in ranges],
-        "rails": given["rails"],
-        "lifetime_seconds": given["lifetime_seconds"],
-        "variables": session.variables(),
-    }
-    result = {
-        "changed": False,
-        "address": given["address"],
-        "ephemeral_range": ephemeral,
-        "ranges": ranges,
-        "kernel": platform.release(),
-        "openmpi": openmpi(given),
-        "other_runs": [],
-        "stopped_runs": [],
-    }
-    try:
-        earlier = launch.clear_earlier_runs(module.run_command)
-        result.update(other_runs=earlier.active, stopped_runs=earlier.stopped)
-        launch.check_node(job)
-        state = launch.start(
-            module.run_command, given["run_id"], job, sys.executable, given["user"], given["wait_seconds"]
-        )
-    except unit.UnitError as error:
-        module.exit_json(state="failed", error=str(error), **result)
-    if state["state"] == "failed":
-        unit.stop(module.run_command, given["run_id"])
-        module.exit_json(state="failed", error=state["error"], **result)
-    told = {key: state[key] for key in ("state", "hostname", "ports", "rails", "taken")}
-    module.exit_json(**told, **result)
+    module = AnsibleModule(argument_spec=begin.SPEC)
+    result = begin.taken(module.run_command, module.params)
+    if result.get("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":

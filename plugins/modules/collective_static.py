@@ -285,42 +285,15 @@ static:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import look
-
-MEMBER = {
-    "name": {"type": "str", "required": True},
-    "fabric_address": {"type": "str", "required": True},
-    "fabric_prefix": {"type": "int", "required": True},
-    "fabric_interface": {"type": "str", "required": True},
-    "management_address": {"type": "str", "required": True},
-    "addresses": {"type": "list", "elements": "str", "required": True},
-    "rail_addresses": {"type": "list", "elements": "dict", "default": []},
-}
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import step
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "host": {"type": "str", "required": True},
-            "members": {"type": "list", "elements": "dict", "required": True, "options": MEMBER},
-            "plan": {"type": "dict", "required": True},
-            "user": {"type": "str", "default": ""},
-            "torch_python": {"type": "str", "default": ""},
-        },
-        supports_check_mode=True,
-    )
-    given = module.params
-    if [member["name"] for member in given["members"]].count(given["host"]) != 1:
-        module.fail_json(msg=f"host is {given['host']!r}, expected the name of exactly one entry of members")
-    found = look.look(
-        module.run_command,
-        host=given["host"],
-        members=given["members"],
-        user=given["user"],
-        plan=given["plan"],
-        torch_python=given["torch_python"],
-    )
-    module.exit_json(changed=False, static=found)
+    module = AnsibleModule(argument_spec=step.SPEC, supports_check_mode=True)
+    result = step.taken(module.run_command, module.params)
+    if result.get("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":

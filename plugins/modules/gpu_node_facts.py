@@ -244,30 +244,13 @@ ansible_facts:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node.gather import (
-    OPENMPI_PREFIX,
-    TORCH_PREFIX,
-    Node,
-    gather,
-)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import step
 
 
 def main() -> None:
     """Read and answer."""
-    module = AnsibleModule(
-        argument_spec={
-            "root": {"type": "path", "default": "/"},
-            "torch_prefix": {"type": "path", "default": TORCH_PREFIX},
-            "import_torch": {"type": "bool", "default": False},
-            "openmpi_prefix": {"type": "path", "default": OPENMPI_PREFIX},
-        },
-        supports_check_mode=True,
-    )
-    given = module.params
-    facts, warnings = gather(Node(given["root"]), given["torch_prefix"], given["import_torch"], given["openmpi_prefix"])
-    for warning in warnings:
-        module.warn(warning)
-    module.exit_json(changed=False, ansible_facts={"gpu_node": facts})
+    module = AnsibleModule(argument_spec=step.SPEC, supports_check_mode=True)
+    module.exit_json(**step.taken(module.run_command, module.params))
 
 
 if __name__ == "__main__":

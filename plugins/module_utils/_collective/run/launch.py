@@ -8,21 +8,19 @@ All commands go through an injected ``run`` (``AnsibleModule.run_command`` fits)
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import fcntl
-import inspect
 import json
 import os
 import pwd
 import shutil
 import stat
-import sys
 import time
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _sources
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import rank
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import (
     guardian,
@@ -43,7 +41,6 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 
 #: What is started on the node; the modules that these import go with them.
 PROGRAMS: tuple[ModuleType, ...] = (worker, rank, guardian, steps)
-PACKAGE = worker.__name__.rsplit(".", 2)[0]
 #: Longer than a start takes, and short enough for the time limit of launch's task.
 LOCK_SECONDS = 10
 
@@ -58,35 +55,13 @@ def check_node(job: dict[str, Any]) -> None:
         raise UnitError(f"{python} is not an executable file on this node; install the training environment there")
 
 
-def imported(module: ModuleType) -> Iterator[ModuleType]:
-    """What a module imports of this package."""
-    for node in ast.walk(ast.parse(inspect.getsource(module))):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(PACKAGE):
-            for name in [node.module or "", *(f"{node.module}.{one.name}" for one in node.names)]:
-                # What is taken out of a module is no module, and packages hold no code.
-                if name in sys.modules and not hasattr(sys.modules[name], "__path__"):
-                    yield sys.modules[name]
-
-
-def payload() -> list[ModuleType]:
-    """The programs and everything of this package that they need."""
-    found: dict[str, ModuleType] = {}
-    waiting = list(PROGRAMS)
-    while waiting:
-        module = waiting.pop()
-        if module.__name__ not in found:
-            found[module.__name__] = module
-            waiting += imported(module)
-    return [found[name] for name in sorted(found)]
-
-
 def write_payload(directory: str) -> None:
     """Lay out the code of the worker as the package it was imported from."""
-    for module in payload():
-        path = os.path.join(directory, *module.__name__.split(".")) + ".py"
+    for name, text in _sources.needed(PROGRAMS).items():
+        path = os.path.join(directory, *name.split(".")) + ".py"
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="utf-8") as stream:
-            stream.write(inspect.getsource(module))
+            stream.write(text)
 
 
 @contextlib.contextmanager

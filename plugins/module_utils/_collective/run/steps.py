@@ -1,24 +1,25 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The steps of a run that follow its launch, on the node: hand the ranks their job, and fetch what they reported.
+"""The steps of a run that follow its launch, on the node: hand the ranks their job, fetch the results.
 
     steps.py go|collect ARGUMENTS
 
 The modules of these names call them.  So does this program, which lies in the payload, with the arguments of the module
-as JSON: to pack, send and unpack a module costs a node ten times as much of a processor, and three more round trips.
+as JSON, or ``-`` for standard input: to pack, send and unpack a module costs a node ten times as much of a processor,
+and three more round trips.
 """
 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import unit
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run.service import Run
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._command import run_command
 
 #: The arguments of go that every rank is told.
 COLLECTIVE: dict[str, Any] = {
@@ -92,11 +93,6 @@ def taken(step: str, run: Run, given: dict[str, Any]) -> dict[str, Any]:
     return STEPS[step](run, given)
 
 
-def run_command(argv: list[str]) -> tuple[int, str, str]:
-    """Exit code, output and errors of a command."""
-    done = subprocess.run(argv, capture_output=True, text=True, errors="replace", check=False)
-    return done.returncode, done.stdout, done.stderr
-
-
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(taken(sys.argv[1], run_command, json.loads(sys.argv[2]))) + "\n")
+    arguments = sys.stdin.read() if sys.argv[2] == "-" else sys.argv[2]
+    sys.stdout.write(json.dumps(taken(sys.argv[1], run_command, json.loads(arguments))) + "\n")

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import glob
-import inspect
 import ipaddress
 import json
 import os
@@ -30,6 +29,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _sources
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import nccl_question
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static.names import canonical
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files.texts import ENVIRONMENT
@@ -103,7 +103,7 @@ class Question:
 
     def _start(self, user: str, given: Mapping[str, str]) -> None:
         # Without the user's packages and paths: only the standard library is needed.
-        program = [sys.executable, "-I", "-S", "-c", inspect.getsource(nccl_question), str(self.seconds)]
+        program = [sys.executable, "-I", "-S", "-c", _sources.source(nccl_question), str(self.seconds)]
         try:
             owner = pwd.getpwnam(user) if user else pwd.getpwuid(os.geteuid())
         except KeyError:

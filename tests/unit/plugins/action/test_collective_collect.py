@@ -57,7 +57,8 @@ class Node:
         self.modules.append(given)
         return dict(ANSWER)
 
-    def command(self, command: str, chdir: str | None = None) -> dict[str, Any]:
+    def command(self, command: str, chdir: str | None = None, in_data: bytes | None = None) -> dict[str, Any]:
+        assert in_data is None
         if how_far.__name__.replace(".", "/") in command:
             self.commands.append(command)
             self.now += 1.0
@@ -78,6 +79,7 @@ class Node:
         action._templar = SimpleNamespace(template=lambda text: text)
         action._execute_module = self.execute
         action._low_level_execute_command = self.command
+        action._compute_environment_string = lambda: ""
         action.validate_argument_spec = partial(validate, given)
         found = {"ansible_python_interpreter": PYTHON} if variables is None else variables
         result: dict[str, Any] = action.run(task_vars=found)

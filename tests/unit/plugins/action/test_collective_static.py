@@ -18,15 +18,13 @@ def look(monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any]) -> dict[str, A
     now = [1000.0]
     monkeypatch.setattr(collective_static, "time", SimpleNamespace(time=lambda: now[0]))
 
-    def execute(**given: Any) -> dict[str, Any]:
-        assert given["module_name"] == "baremetal.gpu_cluster.collective_static"
-        assert given["module_args"] == {"host": "n1"}
+    def run(_action: Any, _task_vars: Any) -> dict[str, Any]:
         now[0] += 3.0
         return answer
 
+    monkeypatch.setattr(collective_static, "PROGRAM", SimpleNamespace(run=run))
     action = collective_static.ActionModule.__new__(collective_static.ActionModule)
     action._task = SimpleNamespace(args={"host": "n1"})
-    action._execute_module = execute
     monkeypatch.setattr(collective_static.ActionBase, "run", lambda *_arguments: {})
     result: dict[str, Any] = action.run(task_vars={})
     return result
@@ -51,7 +49,7 @@ def test_a_play_that_does_not_keep_hosts_together_is_refused(
     block = SimpleNamespace(_play=None, _parent=SimpleNamespace(_play=SimpleNamespace(strategy=order)))
     action = collective_static.ActionModule.__new__(collective_static.ActionModule)
     action._task = SimpleNamespace(args={}, _parent=block)
-    action._execute_module = lambda **_given: {"changed": False}
+    monkeypatch.setattr(collective_static, "PROGRAM", SimpleNamespace(run=lambda *_given: {"changed": False}))
     monkeypatch.setattr(collective_static.ActionBase, "run", lambda *_arguments: {})
     result = action.run(task_vars={})
     assert result.get("failed", False) is refused

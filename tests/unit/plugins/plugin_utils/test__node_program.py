@@ -1,27 +1,50 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A step is taken by the program that launch has left on the node, and by its module where that can't be."""
+"""A step is taken by a program that lies on the node or is sent there, and by its module where that can't be."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import launch, steps, unit
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _sources
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import begin, launch, steps, unit
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import step as look
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import step as facts
 from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _node_program
 
 GO = {"run_id": "run-1", "ranks": ["0"], "world_size": "2", "master_address": "192.0.2.11", "master_port": 29500}
 BY_MODULE = {"started": True, "by": "module"}
+MODULE = "baremetal.gpu_cluster.collective_go"
+
+
+STEP = """
+from __future__ import annotations
+import os, sys
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run.service import unit_name
+SPEC = {"run_id": {"type": "str"}, "ranks": {"type": "list", "elements": "int"}, "breaks": {"type": "bool"},
+        "world_size": {"type": "int", "default": 3}, "master_address": {"type": "str"}, "master_port": {"type": "int"}}
+RESULTS = ("changed", "failed", "msg", "said", "seen")
+def taken(run, given):
+    if given["breaks"]:
+        raise RuntimeError("as it was told")
+    ansible = sorted(name for name in sys.modules if name.startswith("ansible."))
+    said = run(["sh", "-c", "cat; echo $WORD $SITE"], data="in ", environ_update={"WORD": "out"})
+    seen = [os.getcwd(), ansible, limits.out_of_range(given), unit_name("x"), sys.flags.isolated]
+    return {"changed": False, "said": list(said), "seen": seen, "ansible_facts": {"x": 1}}
+"""
 
 
 class Action:
@@ -29,9 +52,11 @@ class Action:
 
     def __init__(self, check_mode: bool = False, **arguments: Any) -> None:
         self._task = SimpleNamespace(args={**GO, **arguments}, check_mode=check_mode)
+        self._connection = SimpleNamespace(has_pipelining=True, become=None)
         self._templar = SimpleNamespace(template=lambda text: text)
         self.modules: list[dict[str, Any]] = []
         self.commands: list[str] = []
+        self.environment = ""
         #: Where a connection begins.
         self.home = "."
 
@@ -41,21 +66,46 @@ class Action:
             raise AnsibleActionFail("; ".join(found.error_messages))
         return found, found.validated_parameters
 
-    def _low_level_execute_command(self, command: str, chdir: str | None = None) -> dict[str, Any]:
+    def _low_level_execute_command(
+        self, command: str, chdir: str | None = None, in_data: bytes | None = None
+    ) -> dict[str, Any]:
         self.commands.append(command)
         done = subprocess.run(
-            ["sh", "-c", command], capture_output=True, text=True, check=False, cwd=chdir or self.home
+            ["sh", "-c", command], input=in_data, capture_output=True, check=False, cwd=chdir or self.home
         )
-        return {"rc": done.returncode, "stdout": done.stdout, "stderr": done.stderr}
+        return {"rc": done.returncode, "stdout": done.stdout.decode(), "stderr": done.stderr.decode()}
+
+    def _compute_environment_string(self) -> str:
+        return self.environment
 
     def _execute_module(self, name: str, given: dict[str, Any], task_vars: Any) -> dict[str, Any]:
-        assert name == "baremetal.gpu_cluster.collective_go"
+        assert name == MODULE
         self.modules.append(given)
         return dict(BY_MODULE)
 
-    def step(self, python: str = sys.executable) -> dict[str, Any]:
+    def step(self, python: str = sys.executable, piped: bool = False) -> dict[str, Any]:
         variables = {"ansible_python_interpreter": python} if python else {}
-        return _node_program.step(self, "baremetal.gpu_cluster.collective_go", variables, {})  # type: ignore[arg-type]
+        return _node_program.step(self, MODULE, variables, {}, piped)  # type: ignore[arg-type]
+
+    def sent(self, program: _node_program.Program, python: str = sys.executable) -> dict[str, Any]:
+        variables = {"ansible_python_interpreter": python} if python else {}
+        return program.run(self, variables)  # type: ignore[arg-type]
+
+
+SENT = _node_program.Program(MODULE, facts, reads_only=True)
+
+
+@pytest.fixture
+def step_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """A step that needs other files of this collection, and commands."""
+    name = f"{_sources.COLLECTION}module_utils._step_of_a_test"
+    (tmp_path / "there.py").write_text(STEP)
+    spec = importlib.util.spec_from_file_location(name, tmp_path / "there.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, name, module)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture
@@ -77,6 +127,21 @@ def test_the_program_does_what_the_module_would(run_dir: Path) -> None:
     # The arguments have the types of the module's, and its defaults.
     assert found["ranks"] == [0] and found["collective"]["world_size"] == 2
     assert found["collective"].keys() == steps.COLLECTIVE.keys() and found["deadline_seconds"] == 60
+
+
+def test_long_arguments_are_not_part_of_the_command(run_dir: Path) -> None:
+    action = Action(ranks=list(range(50000)))
+    assert action.step(piped=True) == {"changed": False, "started": True} and action.modules == []
+    assert json.loads((run_dir / "go.json").read_text())["ranks"][-1] == 49999
+    assert len(action.commands[0]) < 500
+
+
+@pytest.mark.parametrize("become", [None, SimpleNamespace(pipelining=False)])
+def test_a_connection_that_passes_no_input_takes_the_module(run_dir: Path, become: Any) -> None:
+    action = Action()
+    action._connection = SimpleNamespace(has_pipelining=become is not None, become=become)
+    assert action.step(piped=True) == BY_MODULE == action.sent(SENT) and action.commands == []
+    assert action.step() == {"changed": False, "started": True}
 
 
 def test_root_imports_nothing_from_the_folder_of_the_user_who_logs_in(run_dir: Path, tmp_path: Path) -> None:
@@ -118,6 +183,72 @@ def test_without_a_command_it_is_the_module(run_dir: Path, arguments: dict[str, 
 def test_a_node_that_does_not_answer_with_an_object_is_asked_by_the_module(run_dir: Path, python: str) -> None:
     action = Action()
     assert action.step(python) == BY_MODULE and len(action.commands) == 1 and len(action.modules) == 1
+
+
+def test_a_program_is_sent_with_all_that_it_imports(step_module: ModuleType) -> None:
+    program = _node_program.Program(MODULE, step_module)
+    # It comes out of memory: no file of this checkout is in the path of the node's Python.
+    action = Action(world_size="1")
+    action.environment = "SITE='of the task'"
+    assert action.sent(program) == {
+        "changed": False,
+        "said": [0, "in out of the task\n", ""],
+        "seen": ["/", [], ["world_size is 1, expected 2 to 4096"], "gpu-cluster-check-x.service", 1],
+    }
+    assert action.modules == [] and len(action.commands[0]) < 500
+
+
+def test_a_program_that_breaks_says_where_and_is_not_repeated_by_the_module(step_module: ModuleType) -> None:
+    action = Action(breaks=True)
+    answer = action.sent(_node_program.Program(MODULE, step_module))
+    assert answer["failed"] and "_step_of_a_test.py" in answer["msg"] and "as it was told" in answer["msg"]
+    assert action.modules == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "python"), [({"check_mode": True}, sys.executable), ({}, ""), ({"ranks": "x"}, sys.executable)]
+)
+def test_what_can_not_be_sent_is_the_module(step_module: ModuleType, arguments: dict[str, Any], python: str) -> None:
+    action = Action(**arguments)
+    assert action.sent(_node_program.Program(MODULE, step_module), python) == BY_MODULE and action.commands == []
+    assert action.modules == [action._task.args]
+
+
+@pytest.mark.parametrize("path", ["~/torch", "$HOME/torch", "/opt/${SITE}/torch"])
+def test_what_a_path_means_on_the_node_only_the_module_knows(path: str) -> None:
+    action = Action()
+    action._task.args = {"torch_prefix": path}
+    assert action.sent(SENT) == BY_MODULE and action.commands == []
+
+
+@pytest.mark.parametrize("python", ["/no/such/python", "echo", "true"])
+def test_a_node_that_does_not_run_the_program_is_asked_by_the_module(step_module: ModuleType, python: str) -> None:
+    action = Action()
+    assert action.sent(_node_program.Program(MODULE, step_module), python) == BY_MODULE and len(action.commands) == 1
+
+
+def test_what_only_reads_is_sent_in_check_mode_too(step_module: ModuleType) -> None:
+    action = Action(check_mode=True)
+    assert action.sent(_node_program.Program(MODULE, step_module, reads_only=True))["changed"] is False
+    assert action.modules == []
+
+
+@pytest.mark.parametrize(
+    ("step", "given"),
+    [
+        (facts, {"torch_prefix": "/nowhere"}),
+        (look, {"host": "n9", "members": [], "plan": {}}),
+        (begin, {"run_id": "x", "nonce": "x", "address": "x", "interface": "x", "torch_python": "x", "samples": 99}),
+    ],
+    ids=["facts", "look", "begin"],
+)
+def test_the_steps_of_a_check_need_nothing_of_ansible(step: ModuleType, given: dict[str, Any]) -> None:
+    """The node has no Ansible: what one of them imports of it is not among the sources."""
+    action = Action()
+    action._task.args = given
+    answer = action.sent(_node_program.Program(MODULE, step, reads_only=True))
+    assert action.modules == [] and "Traceback" not in answer.get("msg", ""), answer
+    assert answer.get("failed") or answer["ansible_facts"]["gpu_node"]["torch"]["version"] == ""
 
 
 def test_the_program_needs_little_of_a_processor(run_dir: Path) -> None:

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.modules import collective_launch
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import begin
 
 MPI = {"name": "mpi", "first": 61000, "last": 64999}
 
 
 def test_the_plan_begins_with_the_rendezvous() -> None:
     given = {"rendezvous_first": 29500, "rendezvous_last": 29599, "ranges": [dict(MPI, other=1)]}
-    assert collective_launch.port_plan(given, [32768, 60999]) == [
+    assert begin.port_plan(given, [32768, 60999]) == [
         {"name": "rendezvous", "first": 29500, "last": 29599},
         {"name": "ephemeral", "first": 32768, "last": 60999},
         MPI,
@@ -25,20 +25,20 @@ def test_the_plan_begins_with_the_rendezvous() -> None:
 
 @pytest.mark.parametrize("span", [(0, 10), (20, 10), (10, 65536)])
 def test_a_range_that_is_none_is_named(span: tuple[int, int]) -> None:
-    (text,) = collective_launch.wrong_ranges([MPI, {"name": "extra", "first": span[0], "last": span[1]}])
+    (text,) = begin.wrong_ranges([MPI, {"name": "extra", "first": span[0], "last": span[1]}])
     assert text.startswith(f"range extra is {span[0]} to {span[1]}, expected")
 
 
 def test_what_a_node_has_for_a_job_of_open_mpi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collective_launch.files, "USER_FOLDER", str(tmp_path / "ssh"))
+    monkeypatch.setattr(begin.files, "USER_FOLDER", str(tmp_path / "ssh"))
     given = {"openmpi_prefix": str(tmp_path), "torch_python": "/opt/python", "user": "train"}
     found = {"prefix": str(tmp_path), "python": "/opt/python", "mpirun": False, "key": False}
-    assert collective_launch.openmpi(given) == found
+    assert begin.openmpi(given) == found
     for name in ("bin/mpirun", "ssh/train"):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).touch(mode=0o644)
-    assert collective_launch.openmpi(given) == dict(found, key=True)
+    assert begin.openmpi(given) == dict(found, key=True)
     (tmp_path / "bin/mpirun").chmod(0o755)
-    assert collective_launch.openmpi(given) == dict(found, mpirun=True, key=True)
-    assert collective_launch.openmpi(dict(given, user="", openmpi_prefix=""))["key"] is False
-    assert collective_launch.openmpi(dict(given, openmpi_prefix=""))["mpirun"] is False
+    assert begin.openmpi(given) == dict(found, mpirun=True, key=True)
+    assert begin.openmpi(dict(given, user="", openmpi_prefix=""))["key"] is False
+    assert begin.openmpi(dict(given, openmpi_prefix=""))["mpirun"] is False

@@ -1,0 +1,26 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs commands for a step where there is no ``AnsibleModule.run_command``: as much of it as a step needs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+
+
+def run_command(
+    argv: Sequence[str], data: str | None = None, environ_update: Mapping[str, str] | None = None
+) -> tuple[int, str, str]:
+    """Exit code, output and errors of a command.  data: its standard input.  OSError where it can't be started."""
+    done = subprocess.run(
+        argv,
+        input=data or "",
+        env={**os.environ, **(environ_update or {})},
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
