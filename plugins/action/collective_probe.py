@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _progress
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _node_program, _progress
 
 MODULE = "baremetal.gpu_cluster.collective_probe"
 
@@ -21,14 +22,19 @@ class ActionModule(ActionBase):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
-        arguments = dict(self._task.args)
-        line = None if self._task.check_mode else _progress.line(str(arguments.get("progress", "")))
+        arguments = self._task.args
+        waits = boolean(arguments.get("wait", True), strict=False) and not self._task.check_mode
+        line = _progress.line(str(arguments.get("progress", ""))) if waits else None
         links = _progress.Sum.opened(f"mesh-{arguments.get('run_id')}") if line else None
         if line is None or links is None:
-            result.update(self._execute_module(MODULE, arguments, task_vars=task_vars))
+            result.update(self._probe(task_vars))
             return result
         nodes = len(arguments.get("book") or [])
-        with _progress.counted(line, links, nodes * (nodes - 1)):
-            result.update(self._execute_module(MODULE, arguments, task_vars=task_vars))
+        with _progress.counted(line, links, int(arguments.get("all_links") or nodes * (nodes - 1))):
+            result.update(self._probe(task_vars))
             links.add(len(result.get("links") or []))
         return result
+
+    def _probe(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
+        # The book of many nodes is long.
+        return _node_program.step(self, MODULE, task_vars or {}, {}, piped=bool(self._task.args.get("book")))

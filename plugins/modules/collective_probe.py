@@ -11,37 +11,34 @@ module: collective_probe
 short_description: Probe the ports of all peers from a node
 version_added: "0.1.0"
 description:
-  - Second step of a coordinated all_reduce. It connects from this node to every port on which the workers of
-    M(baremetal.gpu_cluster.collective_launch) listen and expects the answer that only a worker of this run can give.
+  - Second step of a coordinated all_reduce. The worker that M(baremetal.gpu_cluster.collective_launch) has started on
+    this node connects to every port on which the workers of the other nodes listen, and expects the answer that only a
+    worker of this run can give.
   - One port of each peer gets payloads of 64, 1300, 1500, 9000 and 65536 bytes that may not be fragmented, which shows
     an MTU hole, and then 1 MiB, which shows the rate of the link and what had to be sent again.
   - Where ports are blocked it looks for the exact intervals, from port 1024 to 65535, on up to eight peers. It connects
     to closed ports for that; a port that nobody listens on and nobody filters answers at once.
   - Takes about a second where all is well and about ten seconds where ports are blocked. Whatever the peers do, it
     ends after nine times O(timeout_seconds) for each 4000 ports of all rails together, and 32 seconds.
+  - The worker probes in the background. With more hosts than forks, begin on all hosts with O(wait=false) and fetch
+    from all hosts in a second task, so that the time of a probe does not count once for each round of forks.
   - A collective can pass although half of the links are closed, because each pair connects in one direction only.
     This step sees both.
 extends_documentation_fragment:
   - baremetal.gpu_cluster.collective
   - baremetal.gpu_cluster.collective.progress
 options:
-  nonce:
-    description: Secret of this run, as given to M(baremetal.gpu_cluster.collective_launch).
-    type: str
-    required: true
   host:
     description: Name of this node in O(book); it does not probe itself.
     type: str
-    required: true
-  address:
-    description: Address of this node from which to connect.
-    type: str
-    required: true
+    default: ""
   book:
-    description: The nodes whose workers listen, from the results of M(baremetal.gpu_cluster.collective_launch).
+    description:
+      - The nodes whose workers listen, from the results of M(baremetal.gpu_cluster.collective_launch).
+      - With it the probe begins, unless it had begun. It can be left out where an earlier task has begun it.
     type: list
     elements: dict
-    required: true
+    default: []
     suboptions:
       host:
         description: Name of the node.
@@ -68,28 +65,38 @@ options:
         type: list
         elements: dict
         default: []
+  wait:
+    description: Whether to wait for the end of the probe and return what it found.
+    type: bool
+    default: true
+  wait_seconds:
+    description: How long to wait for the end of the probe, 0 to 14400 seconds. After that it is RV(error).
+    type: int
+    default: 120
   timeout_seconds:
     description: Time to connect, and again for the answer, 0.1 to 3600 seconds.
     type: float
     default: 3.0
   ready_seconds:
     description:
-      - How long, from its begin on, the module waits after the probes until every rank of this node has imported torch
-        or has ended, 0 to 3600 seconds.
+      - How long, from the begin of the probe on, the module waits after its end until every rank of this node has
+        imported torch or has ended, 0 to 3600 seconds.
       - A node whose worker has no ranks, or is gone, is not waited for.
     type: float
     default: 0.0
+  all_links:
+    description: Number of links between all nodes, for O(progress). Known from O(book) where that is given.
+    type: int
+    default: 0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 """
 
 EXAMPLES = r"""
-- name: Probe all peers
+- name: Begin to probe all peers
   baremetal.gpu_cluster.collective_probe:
     run_id: "{{ run_id }}"
-    nonce: "{{ nonce }}"
     host: "{{ inventory_hostname }}"
-    address: 192.0.2.11
     book:
       - host: gpu02
         address: 192.0.2.12
@@ -100,13 +107,27 @@ EXAMPLES = r"""
           - name: rendezvous
             first: 29500
             last: 29599
+    wait: false
+
+- name: Fetch what the probes have found
+  baremetal.gpu_cluster.collective_probe:
+    run_id: "{{ run_id }}"
   register: probe
 """
 
 RETURN = r"""
+started:
+  description: Whether the probe was begun and, with O(wait), came to its end.
+  returned: always
+  type: bool
+error:
+  description: Why not - no worker of this run, no space for its files, or a worker or a probe that ended before.
+  returned: when RV(started) is false
+  type: str
+  sample: the worker of run 20260131t120000z-k3x9ab ended before it had probed its peers
 links:
   description: One entry for each peer, in the order of O(book).
-  returned: success
+  returned: when RV(started) is true and O(wait) is true
   type: list
   elements: dict
   contains:
@@ -179,60 +200,23 @@ links:
 rails:
   description: The same for each further rail that this node and a peer have, all called at the same time. Each entry
     has the C(name) of the rail, and C(links) as RV(links).
-  returned: success
+  returned: when RV(started) is true and O(wait) is true
   type: list
   elements: dict
   sample: []
 """
 
-import time
-
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import links
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe.dialing import Settings
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import unit
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import steps
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "run_id": {"type": "str", "required": True},
-            "nonce": {"type": "str", "required": True, "no_log": False},
-            "host": {"type": "str", "required": True},
-            "address": {"type": "str", "required": True},
-            "book": {
-                "type": "list",
-                "elements": "dict",
-                "required": True,
-                "options": {
-                    "host": {"type": "str", "required": True},
-                    "address": {"type": "str", "required": True},
-                    "ports": {"type": "list", "elements": "dict", "required": True},
-                    "ranges": {"type": "list", "elements": "dict", "default": []},
-                    "rails": {"type": "list", "elements": "dict", "default": []},
-                },
-            },
-            "timeout_seconds": {"type": "float", "default": 3.0},
-            "ready_seconds": {"type": "float", "default": 0.0},
-            # For the action plugin, on the controller.
-            "progress": {"type": "str", "choices": ["auto", "always", "never"], "default": "never"},
-        },
-    )
-    given = module.params
-    wrong = limits.out_of_range(given)
-    if wrong:
-        module.fail_json(msg="; ".join(wrong))
-    began = time.monotonic()
-    settings = Settings(given["nonce"], given["address"], given["timeout_seconds"])
-    found = links.survey(given["book"], given["host"], settings)
-    try:
-        unit.wait_for_ranks(module.run_command, given["run_id"], began + given["ready_seconds"] - time.monotonic())
-    except unit.UnitError as error:
-        module.fail_json(msg=str(error))
-    first = found.pop(links.FIRST_RAIL)
-    module.exit_json(changed=False, links=first, rails=[{"name": name, "links": of} for name, of in found.items()])
+    module = AnsibleModule(argument_spec=steps.PROBE)
+    result = steps.taken("probe", module.run_command, module.params)
+    if result.get("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":

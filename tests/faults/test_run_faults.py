@@ -28,6 +28,7 @@ LONG = ["-e", '{"cluster_check_iterations": 10000, "cluster_check_size_seconds":
 SHORT_DEADLINE = ["-e", "cluster_check_deadline_seconds=10"]
 RANK = "_collective.ranks.rank"
 WORKER = "_collective.run.worker"
+PROBER = "_collective.probe.prober"
 #: README of cluster_check: deadline + 104 s with one round of forks, then the guardian 10 s later, and its 5 s to kill.
 WORKER_IS_GONE_AFTER = 10 + 104 + 10 + 5
 #: The longest time limit of a step that such a node meets, that of the probe, then of the facts, and 30 s for the rest.
@@ -167,7 +168,7 @@ def test_a_node_that_hangs_is_named_and_the_others_are_shown(clean: NetCluster, 
     # Before the collective the others go on without it, and must come to their end.
     checking = Checking(clean, *(LONG if state == "running" else []), *SHORT_DEADLINE)
     if state == "probing":
-        wait_for(lambda: clean.processes(name, "AnsiballZ_collective_probe"), 60, f"the probe of {name}")
+        wait_for(lambda: clean.processes(name, PROBER), 60, f"the probe of {name}")
     else:
         wait_for_state(clean, name, state)
     clean.pause(name)

@@ -22,9 +22,9 @@ from net_cluster import NetCluster
 NODES = 64
 FORKS = ["--forks", "5"]
 SECONDS = 120
-#: One check of so many nodes takes 500 s of a processor, 100 of them for the ranks' imports of torch.  In 120 s these
-#: are more than four, and not all of it can be done side by side.
-PROCESSORS = 8
+#: One check of so many nodes takes 230 s of a processor, 70 of them for the ranks' imports of torch: two processors are
+#: barely enough for 120 s, and not where they are slow.
+PROCESSORS = 4
 CONTROLLER_BYTES = 500 * 10**6
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The mesh against the kernel's own packet filter: the real module and the real workers, in network namespaces.
+"""The mesh against the kernel's own packet filter: the real prober and the real workers, in network namespaces.
 
 A node with nine peers, each in its own namespace with its own cable.  Intervals are drawn; a failing run prints its
 seed, and GPU_CLUSTER_SEED repeats it.
@@ -24,9 +24,9 @@ from typing import Any
 import pytest
 from lab_cluster import PROJECT
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import answer, prober
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import launch, worker
 
-MODULE = "ansible_collections.baremetal.gpu_cluster.plugins.modules.collective_probe"
 NONCE = "0123456789abcdef" * 2
 PREFIX = f"gcm{os.getpid()}"
 PEERS = [f"n{number}" for number in range(2, 11)]
@@ -139,28 +139,21 @@ class Net:
             run(*inside(name), "nft", "flush", "ruleset")
 
     def probe(self, *peers: str, family: int = 4, timeout_seconds: float = 1.5) -> tuple[dict[str, Any], float]:
-        """What the module returns on n1 for these peers, by peer, and how long it took."""
-        arguments = {
-            "run_id": "mesh-test",
-            "nonce": NONCE,
-            "host": "n1",
-            "address": OWN[family],
-            "book": [one for one in self.books[family] if one["host"] in peers],
-            "timeout_seconds": timeout_seconds,
-        }
+        """What the prober of n1 finds for these peers, by peer, and how long it took."""
+        folder = self.folder / "n1"
+        (folder / "out").mkdir(parents=True, exist_ok=True)
+        worker.write_json(str(folder / "job.json"), {"nonce": NONCE, "address": OWN[family]})
+        book = [one for one in self.books[family] if one["host"] in peers]
+        asked = {"host": "n1", "book": book, "timeout_seconds": timeout_seconds}
+        worker.write_json(str(folder / worker.PROBE), asked)
         start = time.monotonic()
-        ended = subprocess.run(
-            [*inside("n1"), sys.executable, "-m", MODULE],
-            input=json.dumps({"ANSIBLE_MODULE_ARGS": arguments}),
-            env=environment(),
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        argv = [*inside("n1"), sys.executable, "-m", prober.__name__, str(folder)]
+        ended = subprocess.run(argv, env=environment(), check=False, capture_output=True, text=True, timeout=120)
         seconds = time.monotonic() - start
         assert ended.returncode == 0, ended.stdout + ended.stderr
-        return {one["host"]: one for one in json.loads(ended.stdout)["links"]}, seconds
+        found = json.loads((folder / answer.PATH).read_text())
+        assert answer.is_answer(found), found
+        return {one["host"]: one for one in found["links"]}, seconds
 
     def remove(self) -> None:
         for process in self.workers:

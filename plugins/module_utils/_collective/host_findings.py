@@ -12,14 +12,15 @@ from dataclasses import dataclass, replace
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import repair
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import ERROR, Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.node import NAMED, listed
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import unit
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run_data import Results, Run
 
 #: What ``limits.out_of_range`` says.
 REFUSED = re.compile(r"^\w+ is [\d.]+, expected [\d.]+ to [\d.]+")
 FIX_REFUSED = "change the variable of the check that the text follows from"
 STATIC, FACTS = "static", "facts"
-#: Step to the key that its answer has.
-ANSWER = {STATIC: "static", "launch": "state", "probe": "links", "go": "started", "collect": "state"}
+#: Step to the keys of which its answer has one.
+ANSWER = {"launch": {"state"}, "probe": {"links", "error"}, "go": {"started"}, "collect": {"state"}}
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def _missed(run: Run, host: str) -> str:
     steps = ["launch"]
     if run.launch.get(host, {}).get("state") == "waiting":
         steps += ["probe", "go", "collect"] if host in run.plan["hosts"] else ["probe", "collect"]
-    return next((step for step in steps if ANSWER[step] not in getattr(run, step).get(host, {})), "")
+    return next((step for step in steps if not getattr(run, step).get(host, {}).keys() & ANSWER[step]), "")
 
 
 def _no_answer(run: Run, step: str, hosts: Sequence[str]) -> Finding:
@@ -105,12 +106,17 @@ def not_started(run: Run) -> list[Finding]:
 
 
 def not_handed(run: Run) -> dict[str, Finding]:
-    """Host to its finding, where the worker was there and could not be given its job, with its reason."""
-    return {
-        host: _refused(host, f"the check could not go on on {host}: {run.go[host]['error']}")
+    """Host to its finding, where the worker was there and could not probe or be given its job, with its reason.
+
+    Not where it died: that is told for itself.
+    """
+    errors = {
+        host: answer["error"]
         for host in run.selected
-        if run.go.get(host, {}).get("started") is False
+        for answer in (run.probe.get(host, {}), run.go.get(host, {}))
+        if answer.get("started") is False and run.collect.get(host, {}).get("state") != unit.DIED
     }
+    return {host: _refused(host, f"the check could not go on on {host}: {error}") for host, error in errors.items()}
 
 
 def _refused(host: str, cause: str) -> Finding:

@@ -21,6 +21,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _sources
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import prober
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import rank
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import (
     guardian,
@@ -40,7 +41,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 )
 
 #: What is started on the node; the modules that these import go with them.
-PROGRAMS: tuple[ModuleType, ...] = (worker, rank, guardian, steps)
+PROGRAMS: tuple[ModuleType, ...] = (worker, rank, prober, guardian, steps)
 #: Longer than a start takes, and short enough for the time limit of launch's task.
 LOCK_SECONDS = 10
 

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The steps of a run that follow its launch, on the node: hand the ranks their job, fetch the results.
+"""The steps of a run that follow its launch, on the node: probe the peers, hand the ranks their job, fetch the results.
 
-    steps.py go|collect ARGUMENTS
+    steps.py probe|go|collect ARGUMENTS
 
 The modules of these names call them.  So does this program, which lies in the payload, with the arguments of the module
 as JSON, or ``-`` for standard input: to pack, send and unpack a module costs a node ten times as much of a processor,
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits
@@ -42,6 +43,29 @@ GO: dict[str, Any] = {
     "ranks": {"type": "list", "elements": "int", "required": True},
     "deadline_seconds": {"type": "int", "default": 60},
 }
+PROBE: dict[str, Any] = {
+    "run_id": {"type": "str", "required": True},
+    "host": {"type": "str", "default": ""},
+    "book": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {
+            "host": {"type": "str", "required": True},
+            "address": {"type": "str", "required": True},
+            "ports": {"type": "list", "elements": "dict", "required": True},
+            "ranges": {"type": "list", "elements": "dict", "default": []},
+            "rails": {"type": "list", "elements": "dict", "default": []},
+        },
+    },
+    "timeout_seconds": {"type": "float", "default": 3.0},
+    "wait": {"type": "bool", "default": True},
+    "wait_seconds": {"type": "int", "default": 120},
+    "ready_seconds": {"type": "float", "default": 0.0},
+    # For the action plugin, on the controller.
+    "progress": {"type": "str", "choices": ["auto", "always", "never"], "default": "never"},
+    "all_links": {"type": "int", "default": 0},
+}
 COLLECT: dict[str, Any] = {
     "run_id": {"type": "str", "required": True},
     # For the action plugin, on the controller.
@@ -49,6 +73,26 @@ COLLECT: dict[str, Any] = {
     "look": {"type": "bool", "default": False},
     "wait_seconds": {"type": "int", "default": 60},
 }
+
+
+def probe(run: Run, given: dict[str, Any]) -> dict[str, Any]:
+    """Begin the probe of all peers, and fetch what it found.  given: as ``PROBE`` has it.
+
+    Returns the result of the module.
+    """
+    run_id = given["run_id"]
+    try:
+        if given["book"]:
+            asked = {name: given[name] for name in ("host", "book", "timeout_seconds")}
+            unit.probe(run_id, dict(asked, asked_monotonic=time.monotonic()))
+        if not given["wait"]:
+            return {"changed": False, "started": True}
+        found = unit.wait_for_probe(run, run_id, given["wait_seconds"])
+        # What imports slowly would miss the rendezvous.
+        unit.wait_for_ranks(run, run_id, unit.probe_begun(run_id) + given["ready_seconds"] - time.monotonic())
+    except unit.UnitError as error:
+        return {"changed": False, "started": False, "error": str(error)}
+    return {"changed": False, "started": True, **found}
 
 
 def go(_run: Run, given: dict[str, Any]) -> dict[str, Any]:
@@ -76,10 +120,11 @@ def collect(run: Run, given: dict[str, Any]) -> dict[str, Any]:
     return {"changed": False, "run_id": run_id, **(state or {"state": "lost"})}
 
 
-STEPS = {"go": go, "collect": collect}
-SPECS = {"go": GO, "collect": COLLECT}
+STEPS = {"probe": probe, "go": go, "collect": collect}
+SPECS = {"probe": PROBE, "go": GO, "collect": COLLECT}
 #: What the results may hold.
 RESULTS = {
+    "probe": ("changed", "failed", "msg", "started", "error", "links", "rails"),
     "go": ("changed", "failed", "msg", "started", "error"),
     "collect": ("changed", "failed", "msg", "run_id", *unit.STATE),
 }

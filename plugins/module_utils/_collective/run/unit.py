@@ -15,6 +15,7 @@ import shutil
 import time
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import answer
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import how_far, said
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import service, worker
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run.service import Run
@@ -38,6 +39,7 @@ STATE: dict[str, Any] = {
     "rails": list,
     "interface_bytes": dict,
     "how_far": (dict, type(None)),
+    "probe_error": str,
     "ranks": list,
 }
 
@@ -80,16 +82,27 @@ def read_state(run_id: str) -> dict[str, Any] | None:
 
 def go(run_id: str, data: dict[str, Any]) -> None:
     """Hand the worker its ranks.  UnitError where it is not there or its folder takes no file."""
+    _hand(run_id, "go.json", data)
+
+
+def probe(run_id: str, data: dict[str, Any]) -> None:
+    """Tell the worker whom to probe, where it was not told before.  UnitError as in ``go``."""
+    if not os.path.exists(os.path.join(run_dir(run_id), worker.PROBE)):
+        _hand(run_id, worker.PROBE, data)
+
+
+def _hand(run_id: str, name: str, data: dict[str, Any]) -> None:
+    """Give the worker a file."""
     directory = run_dir(run_id)
     if not os.path.isdir(directory):
         raise UnitError(f"{directory} does not exist: no worker of run {run_id} was started on this node")
-    temporary = os.path.join(directory, ".go.json")
+    temporary = os.path.join(directory, f".{name}")
     try:
         group = os.stat(os.path.join(directory, "job.json")).st_gid
         worker.write_json(temporary, data)
         os.chmod(temporary, 0o640)
         os.chown(temporary, 0, group)
-        os.replace(temporary, os.path.join(directory, "go.json"))
+        os.replace(temporary, os.path.join(directory, name))
     except OSError as error:
         raise UnitError(explained(error, directory)) from None
 
@@ -113,6 +126,48 @@ def wait(run: Run, run_id: str, wait_seconds: float) -> dict[str, Any] | None:
         time.sleep(0.1)
 
 
+def wait_for_probe(run: Run, run_id: str, wait_seconds: float) -> dict[str, Any]:
+    """What the probe has found: ``links`` and ``rails``.  UnitError where it ends without, or not in the time."""
+    keeper = service.choose(run)
+    directory = run_dir(run_id)
+    checked = time.monotonic()
+    end = checked + wait_seconds
+    while True:
+        found = how_far.read(os.path.join(directory, answer.PATH), answer.MOST_BYTES)
+        if found is not None:
+            if not answer.is_answer(found):
+                raise UnitError(f"{answer.PATH} in {directory} is not what a probe writes")
+            return dict(found)
+        error = (read_state(run_id) or {}).get("probe_error")
+        if error:
+            raise UnitError(error[-1000:])
+        now = time.monotonic()
+        if now - checked > 2 or now >= end:
+            checked = now
+            if _is_full(directory):
+                raise UnitError(explained(OSError(errno.ENOSPC, ""), directory))
+            if not os.path.exists(os.path.join(directory, worker.PROBE)):
+                raise UnitError(f"{directory} has no {worker.PROBE}: no probe of run {run_id} was begun on this node")
+            if not keeper.is_active(run_id):
+                raise UnitError(f"the worker of run {run_id} ended before it had probed its peers")
+        if now >= end:
+            raise UnitError(f"the probe had not ended after {wait_seconds:g} s")
+        time.sleep(0.1)
+
+
+def probe_begun(run_id: str) -> float:
+    """When the worker was told whom to probe, by CLOCK_MONOTONIC."""
+    asked = worker.read_json(os.path.join(run_dir(run_id), worker.PROBE)) or {}
+    return float(asked.get("asked_monotonic", 0.0))
+
+
+def _is_full(directory: str) -> bool:
+    try:
+        return os.statvfs(directory).f_bavail == 0
+    except OSError:
+        return False
+
+
 def wait_for_ranks(run: Run, run_id: str, wait_seconds: float) -> None:
     """Until every rank of this node has imported torch or has ended, at most ``wait_seconds``.
 
@@ -128,7 +183,7 @@ def wait_for_ranks(run: Run, run_id: str, wait_seconds: float) -> None:
         if now - checked > 2:
             checked = now
             # A worker says no more on a full disk, and go will say why.
-            if not keeper.is_active(run_id) or os.statvfs(run_dir(run_id)).f_bavail == 0:
+            if not keeper.is_active(run_id) or _is_full(run_dir(run_id)):
                 return
         time.sleep(0.1)
 

@@ -4,15 +4,18 @@
 """The program that a check leaves on a node between its module calls.
 
 ``launch`` starts it as a transient systemd unit.  It opens the listeners that peers probe, starts the rank processes
-early (importing torch takes seconds), waits for ``go``, hands the ranks their job, keeps what they report, and kills
-them at their deadline.  Standard library only, so it can also report about a torch that is broken.
+early (importing torch takes seconds), starts the probe of its peers when it is told whom to probe, waits for ``go``,
+hands the ranks their job, keeps what they report, and kills them at their deadline.  Standard library only, so it can
+also report about a torch that is broken.
 
 It lives in a run directory::
 
     payload/        this code                                             (root)
     job.json        written by launch                                     (root)
+    probe.json      written by probe: who listens where                   (root)
     go.json         written by go: ranks, world size, rendezvous          (root)
     out/state.json  written by the worker, always whole (temp + rename)   (the user of the ranks)
+    out/links.json  written by the prober, the same                       (the user of the ranks)
 
 States in ``out/state.json``: ``waiting`` (listeners open), ``running`` (ranks have their job), ``finished`` (all ranks
 ended), ``deadline`` (ranks were killed), ``failed`` (it could not start).
@@ -41,6 +44,9 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import how_far, said
 
 RANK_MODULE = "ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks.rank"
+PROBER_MODULE = "ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe.prober"
+#: What the prober is asked.
+PROBE = "probe.json"
 # How soon it sees the job and the end of a rank. Connections and what ranks write wake it at once; while ranks are
 # timed, it should hardly use the processor.
 POLL_SECONDS = 0.2
@@ -77,6 +83,13 @@ def interface_bytes(interface: str) -> dict[str, int]:
         except OSError:
             return {}
     return counters
+
+
+def end_of(path: str) -> str:
+    """The last words of a file."""
+    with open(path, "rb") as stream:
+        stream.seek(max(0, os.path.getsize(path) - STDERR_BYTES))
+        return stream.read().decode("utf-8", "replace")
 
 
 class RankProcess:
@@ -147,15 +160,36 @@ class RankProcess:
         self.exit_code = self.process.wait()
 
     def report(self) -> dict[str, Any]:
-        with open(self.stderr_path, "rb") as stream:
-            stream.seek(max(0, os.path.getsize(self.stderr_path) - STDERR_BYTES))
-            stderr = stream.read().decode("utf-8", "replace")
         return {
             "local_rank": self.local_rank,
             "events": self.events,
             "exit_code": self.exit_code,
-            "stderr_tail": stderr,
+            "stderr_tail": end_of(self.stderr_path),
         }
+
+
+class ProberProcess:
+    """The probe of all peers."""
+
+    def __init__(self, run_dir: str) -> None:
+        self.stderr_path = os.path.join(run_dir, "out", "stderr.probe")
+        with open(self.stderr_path, "wb") as stderr:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", PROBER_MODULE, run_dir],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=stderr,
+                start_new_session=True,
+            )
+
+    def error(self) -> str:
+        """Why it ended without an answer; empty while it runs and when it left one."""
+        code = self.process.poll()
+        return f"the probe ended with {code}: {end_of(self.stderr_path).strip()}" if code else ""
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
 
 
 class Worker:
@@ -167,6 +201,7 @@ class Worker:
         self.state_path = os.path.join(run_dir, "out", "state.json")
         self.selector = selectors.DefaultSelector()
         self.ranks: list[RankProcess] = []
+        self.prober: ProberProcess | None = None
         self.state: dict[str, Any] = {"state": "waiting", "pid": os.getpid(), "hostname": socket.gethostname()}
         self.end = time.monotonic() + self.job["lifetime_seconds"]
         self.ranks_end: float | None = None
@@ -222,6 +257,15 @@ class Worker:
             rank = RankProcess(self.job, local_rank, self.run_dir, listen_fd)
             self.ranks.append(rank)
             self.selector.register(rank.stdout, selectors.EVENT_READ, rank)
+
+    def probe(self) -> None:
+        """Start the probe as soon as there is one to do, and tell when it failed."""
+        if self.prober is None:
+            if os.path.exists(os.path.join(self.run_dir, PROBE)):
+                self.prober = ProberProcess(self.run_dir)
+        elif "probe_error" not in self.state and (error := self.prober.error()):
+            self.state["probe_error"] = error
+            self.save()
 
     def go(self, go: dict[str, Any]) -> None:
         # From here the rendezvous port belongs to rank 0's store.
@@ -310,6 +354,7 @@ class Worker:
         while time.monotonic() < self.end:
             self.step()
             if self.state["state"] == "waiting":
+                self.probe()
                 go = read_json(go_path)
                 if go is not None:
                     self.go(go)
@@ -323,6 +368,8 @@ class Worker:
             self.finish_ranks("deadline")
         for rank in self.ranks:
             rank.kill()
+        if self.prober:
+            self.prober.kill()
 
 
 if __name__ == "__main__":

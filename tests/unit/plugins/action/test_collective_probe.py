@@ -19,21 +19,25 @@ BOOK = [{"host": f"n{number}"} for number in (1, 2, 3)]
 ANSWER = {"changed": False, "links": [{"host": "n2"}, {"host": "n3"}]}
 
 
-def probe(monkeypatch: pytest.MonkeyPatch, wanted: str, answer: Any, check_mode: bool = False) -> tuple[Any, list[str]]:
+def probe(
+    monkeypatch: pytest.MonkeyPatch, wanted: str, answer: Any, check_mode: bool = False, **more: Any
+) -> tuple[Any, list[str]]:
     """The result, and what was shown."""
     shown: list[str] = []
     monkeypatch.setattr(_progress.Line, "_write", staticmethod(lambda text, newline: shown.append(text)))
-    arguments = {"run_id": "run-1", "book": BOOK, "progress": wanted}
+    arguments = {"run_id": "run-1", "book": BOOK, "progress": wanted, **more}
 
-    def execute(name: str, given: dict[str, Any], task_vars: Any) -> dict[str, Any]:
-        assert name == "baremetal.gpu_cluster.collective_probe" and given == arguments
+    def step(_action: Any, name: str, _task_vars: Any, changed: dict[str, Any], piped: bool) -> dict[str, Any]:
+        assert name == "baremetal.gpu_cluster.collective_probe" and changed == {}
+        # A book is too long for a command.
+        assert piped == bool(arguments["book"])
         if isinstance(answer, BaseException):
             raise answer
         return dict(answer)
 
+    monkeypatch.setattr(collective_probe._node_program, "step", step)
     action = collective_probe.ActionModule.__new__(collective_probe.ActionModule)
     action._task = SimpleNamespace(args=arguments, check_mode=check_mode)
-    action._execute_module = execute
     monkeypatch.setattr(collective_probe.ActionBase, "run", lambda *_arguments: {})
     return action.run(task_vars={}), shown
 
@@ -53,6 +57,16 @@ def test_the_result_is_that_of_the_module(monkeypatch: pytest.MonkeyPatch, folde
 def test_the_last_host_shows_that_all_is_done(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     (folder / "mesh-run-1").write_bytes(b"." * 4)
     assert probe(monkeypatch, "always", ANSWER) == (ANSWER, ["mesh 6/6 links"])
+
+
+def test_links_that_are_fetched_without_a_book_are_counted_too(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    (folder / "mesh-run-1").write_bytes(b"." * 4)
+    assert probe(monkeypatch, "always", ANSWER, book=[], all_links=6) == (ANSWER, ["mesh 6/6 links"])
+
+
+def test_a_probe_that_is_only_begun_shows_nothing(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    assert probe(monkeypatch, "always", {"started": True}, wait=False) == ({"started": True}, [])
+    assert list(folder.iterdir()) == []
 
 
 def test_a_node_that_fails_or_is_lost_is_not_counted(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:

@@ -50,6 +50,7 @@ class Run:
         self.openmpi: dict[str, Any] | None = None
         self.known_members: list[dict[str, Any]] = []
         self.refused: dict[str, str] = {}
+        self.unprobed: dict[str, str] = {}
         self.unreachable: dict[str, str] = {}
         self.silent: dict[str, Any] = {}
 
@@ -111,6 +112,7 @@ class Run:
         }
         for host, links in (rails or {}).items():
             probe[host]["rails"] = links
+        probe.update({host: {"started": False, "error": error} for host, error in self.unprobed.items()})
         results = {"launch": self.launch, "probe": probe, "go": {}, "collect": {}}
         for host, step in self.silent_from.items():
             if step in ("launch", "probe"):
@@ -293,6 +295,22 @@ def test_a_worker_that_could_not_start() -> None:
     run.launch["n3"] = {"state": "failed", "error": "interface fab9 does not exist on this node, it has eth0, lo"}
     found = run.diagnose()
     assert ids(found) == [("GC-HOST-002", ("n3",))] and "fab9" in found.headline
+
+
+def test_a_worker_that_cannot_probe_is_the_one_at_fault_and_the_others_are_judged() -> None:
+    run = Run()
+    run.unprobed = {"n2": "no space is left for /run/gpu-cluster-check/x, which needs 1 MiB"}
+    found = run.diagnose()
+    assert ids(found) == [("GC-HOST-002", ("n2",))] and list(found.culprits) == ["n2"]
+    assert "the check could not go on on n2: no space is left" in found.headline and found.unexplained == []
+    assert found.participants == ["n1", "n3", "n4"]
+
+
+def test_a_worker_that_died_before_it_had_probed_is_told_once() -> None:
+    run = Run()
+    run.unprobed = {"n2": "the worker of run x ended before it had probed its peers"}
+    run.states["n2"] = "died"
+    assert ids(run.diagnose()) == [("GC-HOST-005", ("n2",))]
 
 
 def test_a_worker_that_cannot_be_given_its_job_is_the_one_at_fault() -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import answer
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import protocol as mesh
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import pattern, rank
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import (
@@ -282,6 +283,63 @@ def test_a_disk_that_is_full_when_the_job_comes_is_an_answer(base: Path, monkeyp
     with pytest.raises(unit.UnitError, match=r"no space is left for .*run-1, which needs 1 MiB"):
         unit.go("run-1", {"ranks": [0]})
     assert not (base / "run-1" / "go.json").exists()
+
+
+BOOK = [{"host": "n2", "address": "192.0.2.12", "ports": [], "ranges": [], "rails": []}]
+ASKED = {"run_id": "run-1", "host": "n1", "book": BOOK, "timeout_seconds": 3.0, "wait": True, "wait_seconds": 1}
+FOUND: dict[str, Any] = {"links": [], "rails": []}
+
+
+def probe(run: Systemd, **changes: Any) -> dict[str, Any]:
+    return steps.taken("probe", run, {**ASKED, "ready_seconds": 0.0, **changes})
+
+
+def test_a_probe_is_begun_once_and_its_answer_fetched(base: Path) -> None:
+    launch.start(Systemd({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
+    assert probe(Systemd(), wait=False) == {"changed": False, "started": True}
+    asked = base / "run-1" / worker.PROBE
+    assert asked.stat().st_mode & 0o777 == 0o640
+    first = json.loads(asked.read_text())
+    assert (first["host"], first["book"], first["timeout_seconds"]) == ("n1", BOOK, 3.0)
+    worker.write_json(str(base / "run-1" / answer.PATH), FOUND)
+    assert probe(Systemd()) == {"changed": False, "started": True, **FOUND} == probe(Systemd(), book=[])
+    assert json.loads(asked.read_text()) == first
+
+
+def test_ranks_that_import_torch_are_waited_for_from_the_begin_of_the_probe(base: Path) -> None:
+    state = {"state": "waiting", "ranks": [rank_of()]}
+    launch.start(Systemd(state), "run-1", JOB, "python3", "", 1)
+    probe(Systemd(), wait=False)
+    worker.write_json(str(base / "run-1" / answer.PATH), FOUND)
+    began = time.monotonic()
+    assert probe(Systemd(), ready_seconds=0.6)["started"] and 0.3 < time.monotonic() - began < 2
+    began = time.monotonic()
+    assert probe(Systemd(), ready_seconds=0.6)["started"] and time.monotonic() - began < 0.2
+
+
+def test_a_probe_without_an_answer_says_why(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "no worker of run run-1 was started" in probe(Systemd())["error"]
+    launch.start(Systemd({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
+    refused = probe(Systemd(), book=[], wait_seconds=0)
+    assert not refused["started"] and "no probe of run run-1 was begun on this node" in refused["error"]
+    assert probe(Systemd(), wait_seconds=0)["error"] == "the probe had not ended after 0 s"
+    assert "ended before it had probed its peers" in probe(Systemd(code=3), wait_seconds=0)["error"]
+    monkeypatch.setattr(unit.os, "statvfs", lambda _path: SimpleNamespace(f_bavail=0))
+    assert "no space is left for" in probe(Systemd(), wait_seconds=0)["error"]
+    worker.write_json(str(base / "run-1" / "out" / "state.json"), {"state": "waiting", "probe_error": "it broke"})
+    assert probe(Systemd(), wait_seconds=0)["error"] == "it broke"
+
+
+def test_the_user_of_the_ranks_can_write_links_and_nothing_else(base: Path, tmp_path: Path) -> None:
+    launch.start(Systemd({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
+    probe(Systemd(), wait=False)
+    path = base / "run-1" / answer.PATH
+    worker.write_json(str(path), {**FOUND, "ansible_facts": {}})
+    assert "is not what a probe writes" in probe(Systemd())["error"]
+    path.unlink()
+    worker.write_json(str(tmp_path / "elsewhere"), FOUND)
+    path.symlink_to(tmp_path / "elsewhere")
+    assert "had not ended" in probe(Systemd(), wait_seconds=0)["error"]
 
 
 def test_a_worker_that_died_is_told_from_one_that_is_still_at_work(base: Path) -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import resource
@@ -18,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import dialing
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import answer, dialing
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import protocol as mesh
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import how_far
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import launch, worker
@@ -103,6 +104,68 @@ def test_the_payload_is_complete_and_answers_probes(start: Start) -> None:
     found = state(run_dir, "waiting")
     assert [port["range"] for port in found["ports"]] == ["rendezvous"] * 2 + ["ephemeral"] * 4 + ["mpi"] * 3
     assert {outcome.result for outcome in dial(found["ports"], 64, 70000)} == {mesh.OK}
+
+
+def probe(run_dir: Path, book: Any) -> None:
+    asked = {"host": "me", "book": book, "timeout_seconds": 2.0, "asked_monotonic": time.monotonic()}
+    worker.write_json(str(run_dir / worker.PROBE), asked)
+
+
+def test_the_worker_probes_whom_it_is_told(start: Start) -> None:
+    """Itself here, under another name."""
+    run_dir, _process = start(GOOD)
+    ports = state(run_dir, "waiting")["ports"]
+    probe(run_dir, [{"host": "n2", "address": "127.0.0.1", "ports": ports}])
+    end = time.monotonic() + 15
+    while not (run_dir / answer.PATH).exists():
+        assert time.monotonic() < end, (run_dir / "out" / "stderr.probe").read_text()
+        time.sleep(0.05)
+    found = json.loads((run_dir / answer.PATH).read_text())
+    assert answer.is_answer(found) and [one["host"] for one in found["links"]] == ["n2"]
+    (link,) = found["links"]
+    assert (link["probes"], link["failures"]) == (9, []) and link["bytes_per_second"] > 0
+    # The rest of the run is as it is without one.
+    go(run_dir, 10)
+    assert "probe_error" not in state(run_dir, "finished")
+
+
+def test_a_probe_that_breaks_is_told(start: Start) -> None:
+    run_dir, _process = start(GOOD)
+    state(run_dir, "waiting")
+    probe(run_dir, "no book")
+    end = time.monotonic() + 15
+    while "probe_error" not in (found := state(run_dir, "waiting")):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert found["probe_error"].startswith("the probe ended with 1: Traceback") and not (run_dir / answer.PATH).exists()
+
+
+def test_a_probe_ends_with_its_worker(start: Start) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = {"port": silent.getsockname()[1], "range": "rendezvous"}
+        run_dir, process = start(GOOD, lifetime_seconds=3)
+        state(run_dir, "waiting")
+        # It connects, and waits for an answer.
+        asked = {"host": "me", "timeout_seconds": 60.0, "asked_monotonic": 0.0}
+        book = [{"host": "n2", "address": "127.0.0.1", "ports": [port]}]
+        worker.write_json(str(run_dir / worker.PROBE), dict(asked, book=book))
+        end = time.monotonic() + 10
+        while not (probers := of_run(run_dir)):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        process.wait(15)
+        assert not any(alive(pid) for pid in probers)
+
+
+def of_run(run_dir: Path) -> list[int]:
+    """The probers of this run."""
+    words = f"{worker.PROBER_MODULE}\0{run_dir}\0".encode()
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (path / "cmdline").read_bytes().endswith(words):
+                found.append(int(path.name))
+    return found
 
 
 def test_a_rank_has_the_variables_of_a_job_and_those_of_the_check_win(start: Start) -> None:

@@ -1,0 +1,35 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The program that probes from a node.  Its worker starts it, so that all nodes probe at once, whatever ``forks`` is.
+
+    prober.py /run/gpu-cluster-check/RUN
+
+Reads ``job.json`` and ``probe.json`` of the run, and leaves what it found in ``out/links.json``, whole or not at all.
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import answer, links
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe.dialing import Settings
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import worker
+
+
+def probe(directory: str) -> None:
+    """Probe as the files of the run say."""
+    job = worker.read_json(os.path.join(directory, "job.json"))
+    asked = worker.read_json(os.path.join(directory, worker.PROBE))
+    assert job is not None and asked is not None
+    settings = Settings(job["nonce"], job["address"], asked["timeout_seconds"])
+    found = links.survey(asked["book"], asked["host"], settings)
+    first = found.pop(links.FIRST_RAIL)
+    further = [{"name": name, "links": there} for name, there in found.items()]
+    worker.write_json(os.path.join(directory, answer.PATH), {"links": first, "rails": further})
+
+
+if __name__ == "__main__":
+    probe(sys.argv[1])
