@@ -185,7 +185,9 @@ class ProberProcess:
     def error(self) -> str:
         """Why it ended without an answer; empty while it runs and when it left one."""
         code = self.process.poll()
-        return f"the probe ended with {code}: {end_of(self.stderr_path).strip()}" if code else ""
+        # Of a traceback the last line says what it was.
+        said = end_of(self.stderr_path).strip().splitlines() or ["it left no text"]
+        return f"the probe ended with {code}: {said[-1]}" if code else ""
 
     def kill(self) -> None:
         self.process.kill()

@@ -137,7 +137,9 @@ def test_a_probe_that_breaks_is_told(start: Start) -> None:
     while "probe_error" not in (found := state(run_dir, "waiting")):
         assert time.monotonic() < end
         time.sleep(0.05)
-    assert found["probe_error"].startswith("the probe ended with 1: Traceback") and not (run_dir / answer.PATH).exists()
+    # One line, for it becomes part of a sentence.
+    assert found["probe_error"].startswith("the probe ended with 1: TypeError: "), found["probe_error"]
+    assert "\n" not in found["probe_error"] and not (run_dir / answer.PATH).exists()
 
 
 def test_a_probe_ends_with_its_worker(start: Start) -> None:
