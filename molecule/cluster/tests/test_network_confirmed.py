@@ -99,13 +99,13 @@ def test_the_second_run_costs_few_round_trips(cluster: Cluster) -> None:
     assert ended.code == 0 and 1 <= len(connections) <= 3, connections
 
 
-def test_eight_nodes_at_two_forks_are_all_confirmed(cluster: Cluster, clean: None) -> None:
+def test_eight_nodes_at_one_fork_are_all_confirmed(cluster: Cluster, clean: None) -> None:
     """The last nodes are changed long after the time to confirm of the first ones is over."""
     try:
         cluster.lab("up", "--nodes", "8")
         nodes = [f"n{number}" for number in range(1, 9)]
         wanted = {node: {"static_network_interfaces": fab0(int(node[1:]), mtu=1400)} for node in nodes}
-        ended = change(cluster, wanted, "--forks", "2", deadline=400)
+        ended = change(cluster, wanted, "--forks", "1", deadline=400)
         assert ended.code == 0, ended.text
         assert all(recap(ended, node)["changed"] == 1 for node in nodes)
         assert ended.seconds > CONFIRM_SECONDS, "too fast to prove anything: lower CONFIRM_SECONDS"

@@ -11,8 +11,10 @@ Standard library only.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import answer, links
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe.dialing import Settings
@@ -21,14 +23,17 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 
 def probe(directory: str) -> None:
     """Probe as the files of the run say."""
-    job = worker.read_json(os.path.join(directory, "job.json"))
-    asked = worker.read_json(os.path.join(directory, worker.PROBE))
-    assert job is not None and asked is not None
+    job, asked = (_read(os.path.join(directory, name)) for name in ("job.json", worker.PROBE))
     settings = Settings(job["nonce"], job["address"], asked["timeout_seconds"])
     found = links.survey(asked["book"], asked["host"], settings)
     first = found.pop(links.FIRST_RAIL)
     further = [{"name": name, "links": there} for name, there in found.items()]
     worker.write_json(os.path.join(directory, answer.PATH), {"links": first, "rails": further})
+
+
+def _read(path: str) -> dict[str, Any]:
+    with open(path, encoding="utf-8") as stream:
+        return dict(json.load(stream))
 
 
 if __name__ == "__main__":
