@@ -65,7 +65,8 @@ def findings(
     wrong = data_findings.findings(ranks, backend)
     slow = slow_ranks.findings(collect, ranks)
     wrong += inside_node.findings(ranks, lost, backend)
-    trouble = rank_trouble.judge(ranks, lost, [*lost.values(), *known, *wrong, *slow], addresses, versions)
+    at_work = slow_ranks.at_work(collect, ranks) is not None
+    trouble = rank_trouble.judge(ranks, lost, [*lost.values(), *known, *wrong, *slow], addresses, versions, at_work)
     # NCCL may take RDMA devices or several cards, whose bytes no counter of this interface has.
     elsewhere = [] if backend == on_gpu.NCCL else interface(the_plan, collect, sizes)
     return Judgement(

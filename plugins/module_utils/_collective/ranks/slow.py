@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import repair
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import ERROR, Finding
@@ -32,13 +33,8 @@ def findings(collect: Results, ranks: Sequence[Rank]) -> list[Finding]:
 
     collect: host to the result of collective_collect, whose ``how_far`` is that of rank 0.  ranks: all of the plan.
     """
-    if not all(_cut_off(rank) for rank in ranks) or not any(_killed(rank) for rank in ranks):
-        return []
-    told = [result["how_far"] for result in collect.values() if (result.get("how_far") or {}).get("number")]
-    if not told or told[0]["seconds_ago"] > PART_OF_TIMEOUT * told[0]["timeout_seconds"]:
-        return []
-    note = told[0]
-    if _late(ranks) > PART_OF_DEADLINE * note["deadline_seconds"]:
+    note = at_work(collect, ranks)
+    if note is None or _late(ranks) > PART_OF_DEADLINE * note["deadline_seconds"]:
         return []
     reached = (
         f"{human_bytes(note['size_bytes'])} (size {note['number']} of {note['of']}), iteration {note['iterations']} of "
@@ -62,6 +58,16 @@ def findings(collect: Results, ranks: Sequence[Rank]) -> list[Finding]:
             reproduce=repair.check(),
         )
     ]
+
+
+def at_work(collect: Results, ranks: Sequence[Rank]) -> dict[str, Any] | None:
+    """How far rank 0 was when the deadline came while all ranks were at work; None when it was not so."""
+    if not all(_cut_off(rank) for rank in ranks) or not any(_killed(rank) for rank in ranks):
+        return None
+    told = [result["how_far"] for result in collect.values() if (result.get("how_far") or {}).get("number")]
+    if not told or told[0]["seconds_ago"] > PART_OF_TIMEOUT * told[0]["timeout_seconds"]:
+        return None
+    return dict(told[0])
 
 
 def _late(ranks: Sequence[Rank]) -> float:

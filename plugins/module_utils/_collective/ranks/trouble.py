@@ -106,11 +106,13 @@ def judge(
     known: Sequence[Finding],
     addresses: Mapping[str, str] | None = None,
     versions: Mapping[str, Mapping[str, str]] | None = None,
+    at_work: bool = False,
 ) -> Trouble:
     """Explain every rank that did not finish.
 
     lost: hosts that have their finding for that.  known: the findings so far.  addresses: host to the address on the
     data network.  versions: host to ``nccl`` and ``open_mpi``, where known; that of torch the ranks tell themselves.
+    at_work: whether the deadline came while all ranks were at work, as ``slow`` sees it.
     """
     gone = set(lost)
     reported = [_unfinished(rank, (versions or {}).get(rank["host"], {})) for rank in ranks if rank["host"] not in gone]
@@ -122,7 +124,7 @@ def judge(
     found: list[Finding] = []
     for step in (
         lambda left, so_far: _own_texts(left, ranks),
-        lambda left, so_far: _never_came(left, ranks, so_far),
+        lambda left, so_far: _never_came(left, ranks, so_far, at_work),
         lambda left, so_far: _loopback(ranks),
         lambda left, so_far: _other_texts(left, ranks, places),
         lambda left, so_far: _summary(left, ranks, so_far),
@@ -274,7 +276,9 @@ def _finding(group: Sequence[Unfinished], hosts: tuple[str, ...], ranks: Sequenc
     )
 
 
-def _never_came(open_ranks: Sequence[Unfinished], ranks: Sequence[Rank], known: Sequence[Finding]) -> list[Finding]:
+def _never_came(
+    open_ranks: Sequence[Unfinished], ranks: Sequence[Rank], known: Sequence[Finding], at_work: bool
+) -> list[Finding]:
     """Ranks that the store did not know, as the ranks that looked into it saw last, and a rank 0 that kept it too late.
 
     What such a rank says of others is a better cause, unless it came when they had already given up.
@@ -288,7 +292,7 @@ def _never_came(open_ranks: Sequence[Unfinished], ranks: Sequence[Rank], known: 
     by_rank = {one.rank: one for one in open_ranks}
     late = {rank["rank"]: event["seconds"] for rank in ranks for event in events(rank, "late")}
     late = {number: seconds for number, seconds in late.items() if seconds >= LATE_SECONDS}
-    if 0 in by_rank and _kept_all_waiting(by_rank[0], 0 in late, open_ranks, known):
+    if 0 in by_rank and _kept_all_waiting(by_rank[0], 0 in late, open_ranks, known, at_work):
         absent = [number for number, one in by_rank.items() if number and one.cut_off and one.last == "nothing"]
         missing = {number: [] for number in (0, *absent)}
     return [
@@ -310,18 +314,19 @@ def _never_came(open_ranks: Sequence[Unfinished], ranks: Sequence[Rank], known: 
 
 
 def _kept_all_waiting(
-    first: Unfinished, late: bool, open_ranks: Sequence[Unfinished], known: Sequence[Finding]
+    first: Unfinished, late: bool, open_ranks: Sequence[Unfinished], known: Sequence[Finding], at_work: bool
 ) -> bool:
     """Whether rank 0, which has the store, came so late that the store tells nothing of the others.
 
     first: rank 0.  Its port is open from the beginning, so that the others may wait for it until their time is over:
-    torch 2.13.0 has no limit for the first answer of a store.
+    torch 2.13.0 has no limit for the first answer of a store.  at_work: all of them came to their work, until the first
+    of them was killed; when that was another one, rank 0 says so.
     """
     if not late:
         return first.cut_off and first.last == "nothing" and any(one.last != "nothing" for one in open_ranks)
     if first.last in (*BEFORE_RENDEZVOUS, "store"):
         return True
-    return first.cut_off and all(one.id != SLOW_ID for one in known)
+    return (first.cut_off or at_work) and all(one.id != SLOW_ID for one in known)
 
 
 def _why_missing(one: Unfinished, late_seconds: float | None) -> tuple[str, str]:

@@ -232,6 +232,17 @@ def test_a_rank_0_that_leaves_no_time_to_work_is_named(how_far: bool) -> None:
     assert "it had imported PyTorch 43 s after it was told to begin" in found.findings[0].cause
 
 
+def test_a_rank_0_that_leaves_no_time_to_work_is_named_when_another_is_killed_first() -> None:
+    """Then it is the one that complains, and whoever was killed is no culprit."""
+    run = cut_off()
+    run.events["n1"] = [{"event": "late", "seconds": 42.9}, STORE, JOINED, size(4), error(CLOSED)]
+    run.states["n1"], run.exits["n1"] = "finished", 1
+    found = run.judge()
+    assert ids(found) == [("GC-RUN-002", ("n1",)), ("GC-RUN-001", ())] and found.unexplained == []
+    run.how_far["n1"]["seconds_ago"] = 5.1  # Something hung before.
+    assert ids(run.judge()) == [("GC-RUN-001", ("n2", "n3", "n4"))]
+
+
 def test_a_rank_0_that_was_a_little_late_is_not_why_the_work_was_too_much() -> None:
     run = cut_off()
     run.events["n1"].insert(0, {"event": "late", "seconds": 12.0})
