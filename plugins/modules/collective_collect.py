@@ -69,6 +69,8 @@ hostname:
 ranks:
   description:
     - For each rank C(local_rank), C(exit_code), C(stderr_tail) and C(events) in order, as the rank wrote them.
+    - C(process_state) is that of its process (a letter of proc_pid_stat(5)) when the worker killed it, V(T) of one that
+      was stopped, and empty when it had ended.
     - "Events: C(ready) (torch imported), C(late) (that was so many C(seconds) after the ranks were told to begin),
       C(store) (rendezvous reached), C(joined) (process group complete), C(size) (C(size_bytes), C(seconds) of each
       timed iteration, C(checked) iterations, C(wrong)), C(keys) (C(missing) ranks and C(addresses) at a rendezvous

@@ -48,9 +48,15 @@ def ranks_joined(net: NetCluster, name: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize(("number", "fault"), [(signal.SIGKILL, "rank-killed"), (signal.SIGSTOP, "rank-frozen")])
+@pytest.mark.parametrize(
+    ("number", "fault", "says"),
+    [
+        (signal.SIGKILL, "rank-killed", "was killed by signal 9 (SIGKILL)"),
+        (signal.SIGSTOP, "rank-frozen", "was stopped by a signal and never went on (process state T)"),
+    ],
+)
 def test_a_rank_that_dies_or_hangs_is_named(
-    clean: NetCluster, rng: random.Random, number: signal.Signals, fault: str
+    clean: NetCluster, rng: random.Random, number: signal.Signals, fault: str, says: str
 ) -> None:
     name = rng.choice(clean.names)
     print(f"{number.name} to the rank of {name}")
@@ -61,7 +67,9 @@ def test_a_rank_that_dies_or_hangs_is_named(
     struck = time.monotonic()
     ended = checking.ended()
     assert ended.code != 0 and time.monotonic() - struck < 60, ended.text
-    assert list(ended.report["culprits"]) == [name], ended.text
+    assert errors(ended.report) == [("GC-RUN-001", [name])], ended.text
+    cause = ended.report["findings"][0]["cause"]
+    assert f"; first {name}: rank {clean.names.index(name)} on {name} {says}" in cause, ended.text
     others = [rank for rank in ended.report["ranks"] if rank["host"] != name]
     assert len(others) == 3 and all(any(event["event"] == "joined" for event in rank["events"]) for rank in others)
     results.record(fault, "we", time.monotonic() - struck, ended.report["headline"])

@@ -65,8 +65,7 @@ def findings(
     wrong = data_findings.findings(ranks, backend)
     slow = slow_ranks.findings(collect, ranks)
     wrong += inside_node.findings(ranks, lost, backend)
-    at_work = slow_ranks.at_work(collect, ranks) is not None
-    trouble = rank_trouble.judge(ranks, lost, [*lost.values(), *known, *wrong, *slow], addresses, versions, at_work)
+    trouble = rank_trouble.judge(ranks, collect, lost, [*lost.values(), *known, *wrong, *slow], addresses, versions)
     # NCCL may take RDMA devices or several cards, whose bytes no counter of this interface has.
     elsewhere = [] if backend == on_gpu.NCCL else interface(the_plan, collect, sizes)
     return Judgement(

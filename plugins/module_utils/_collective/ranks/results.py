@@ -40,7 +40,7 @@ def table(the_plan: Mapping[str, Any], collect: Results) -> list[Rank]:
     for host in the_plan["hosts"]:
         reported = {rank["local_rank"]: rank for rank in collect.get(host, {}).get("ranks", [])}
         for local_rank, rank in enumerate(the_plan["ranks"][host]):
-            one = reported.get(local_rank, {"events": [], "exit_code": None, "stderr_tail": ""})
+            one = reported.get(local_rank, {"events": [], "exit_code": None, "process_state": "", "stderr_tail": ""})
             ranks.append(
                 {
                     "rank": rank,
@@ -48,6 +48,7 @@ def table(the_plan: Mapping[str, Any], collect: Results) -> list[Rank]:
                     "hostname": collect.get(host, {}).get("hostname", ""),
                     "state": collect.get(host, {}).get("state", "lost"),
                     "exit_code": one["exit_code"],
+                    "process_state": one["process_state"],
                     "events": one["events"],
                     "stderr_tail": one["stderr_tail"],
                 }

@@ -48,6 +48,7 @@ def is_report(one: Any) -> bool:
         isinstance(one, dict)
         and isinstance(one.get("local_rank"), int)
         and isinstance(one.get("exit_code"), (int, type(None)))
+        and isinstance(one.get("process_state"), str)
         and isinstance(one.get("stderr_tail"), str)
         and isinstance(one.get("events"), list)
         and all(isinstance(each, dict) and isinstance(each.get("event"), str) for each in one["events"])

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import repair
@@ -34,7 +34,7 @@ def findings(collect: Results, ranks: Sequence[Rank]) -> list[Finding]:
     collect: host to the result of collective_collect, whose ``how_far`` is that of rank 0.  ranks: all of the plan.
     """
     note = at_work(collect, ranks)
-    if note is None or _late(ranks) > PART_OF_DEADLINE * note["deadline_seconds"]:
+    if note is None or left_no_time(collect, ranks):
         return []
     reached = (
         f"{human_bytes(note['size_bytes'])} (size {note['number']} of {note['of']}), iteration {note['iterations']} of "
@@ -62,17 +62,39 @@ def findings(collect: Results, ranks: Sequence[Rank]) -> list[Finding]:
 
 def at_work(collect: Results, ranks: Sequence[Rank]) -> dict[str, Any] | None:
     """How far rank 0 was when the deadline came while all ranks were at work; None when it was not so."""
-    if not all(_cut_off(rank) for rank in ranks) or not any(_killed(rank) for rank in ranks):
-        return None
-    told = [result["how_far"] for result in collect.values() if (result.get("how_far") or {}).get("number")]
-    if not told or told[0]["seconds_ago"] > PART_OF_TIMEOUT * told[0]["timeout_seconds"]:
-        return None
-    return dict(told[0])
+    note = _note(collect)
+    return note if note and _age(note) <= PART_OF_TIMEOUT and cut_off(collect, ranks) else None
 
 
-def _late(ranks: Sequence[Rank]) -> float:
-    """Seconds after which rank 0, for which all others wait, had imported PyTorch."""
-    return max((event["seconds"] for rank in ranks[:1] for event in events(rank, "late")), default=0.0)
+def cut_off(collect: Results, ranks: Sequence[Rank]) -> bool:
+    """Whether the deadline ended the ranks before a collective that hangs could be an error.
+
+    Then it says nothing whose worker was the first to end its rank, nor who complains of that.
+    """
+    note = _note(collect)
+    if note is None or _age(note) >= 1:
+        return False
+    return all(_cut_off(rank) for rank in ranks) and any(_killed(rank) for rank in ranks)
+
+
+def left_no_time(collect: Results, ranks: Sequence[Rank]) -> bool:
+    """Whether rank 0, for which all others wait, came so late that the work had less than half of its time.
+
+    Also where no rank told how much that was: rank 0 has not come to its work then.
+    """
+    late = max((event["seconds"] for rank in ranks[:1] for event in events(rank, "late")), default=0.0)
+    told = [result["how_far"]["deadline_seconds"] for result in collect.values() if result.get("how_far")]
+    return late > PART_OF_DEADLINE * max(told, default=0)
+
+
+def _note(collect: Results) -> dict[str, Any] | None:
+    """Rank 0's note, when it had begun a size."""
+    return next((result["how_far"] for result in collect.values() if (result.get("how_far") or {}).get("number")), None)
+
+
+def _age(note: Mapping[str, Any]) -> float:
+    """How old the last sign of rank 0 is, in parts of the time after which a collective that hangs is an error."""
+    return float(note["seconds_ago"] / note["timeout_seconds"])
 
 
 def _killed(rank: Rank) -> bool:

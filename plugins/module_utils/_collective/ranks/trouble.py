@@ -10,23 +10,26 @@ fell silent, then what ranks say of others: most of those are victims.
 from __future__ import annotations
 
 import re
+import signal
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, NamedTuple
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import repair
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import (
     ERROR,
     Finding,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.node import listed
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import slow
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks.results import (
     Rank,
+    Results,
     events,
     reproduce,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks.slow import SLOW_ID
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run.worker import STDERR_BYTES
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static.names import spelled
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.texts import causes, lookup
@@ -56,7 +59,8 @@ SURE, LESS_SURE = 0.9, 0.6
 class Unfinished:
     """A rank that did not reach its end, or broke after it.
 
-    text: its raw text, empty when it left none.  match: what the text means.  explained_by: the id of the finding that
+    process_state: of its process when its worker killed it; empty when it had ended.  text: its raw text, empty when it
+    left none.  match: what the text means.  explained_by: the id of the finding that
     does.
     """
 
@@ -67,6 +71,7 @@ class Unfinished:
     done: bool
     errors: bool
     exit_code: int | None
+    process_state: str
     text: str
     match: Match | None
     explained_by: str = ""
@@ -84,11 +89,39 @@ class Unfinished:
         return self.state == "deadline" and not self.done and not self.errors
 
     @property
+    def stopped(self) -> bool:
+        """Whether a signal, or a debugger, held it."""
+        return self.process_state in ("T", "t")
+
+    @property
+    def end(self) -> str:
+        """How it came to its end, as a sentence without its subject."""
+        if self.stopped:
+            return "was stopped by a signal and never went on (process state T), until its worker killed it"
+        if self.process_state == "D":
+            return "hung in the kernel, as for a disk or a device (process state D), until its worker killed it"
+        if self.process_state or self.exit_code is None:
+            return "hung until its worker killed it"
+        if self.exit_code < 0:
+            return f"was killed by signal {-self.exit_code} ({_signal_name(-self.exit_code)})"
+        return f"ended with exit code {self.exit_code}" + ("" if self.text else " and without a word")
+
+    @property
     def line(self) -> str:
         """As evidence."""
         text = self.text or f"no word; last event: {self.last}"
         note = f" [{self.match.text.says}]" if self.match else ""
         return f"rank {self.rank} on {self.host} ({self.state}, last event {self.last}): {text}{note}"
+
+
+class Deadline(NamedTuple):
+    """What the deadline of the ranks explains.
+
+    cut_off: it came before anything could be an error.  left_no_time: because of rank 0, which was late (``slow``).
+    """
+
+    cut_off: bool
+    left_no_time: bool
 
 
 @dataclass(frozen=True)
@@ -102,17 +135,17 @@ class Trouble:
 
 def judge(
     ranks: Sequence[Rank],
+    collect: Results,
     lost: Iterable[str],
     known: Sequence[Finding],
     addresses: Mapping[str, str] | None = None,
     versions: Mapping[str, Mapping[str, str]] | None = None,
-    at_work: bool = False,
 ) -> Trouble:
     """Explain every rank that did not finish.
 
+    ranks: all of the plan.  collect: host to the result of collective_collect.
     lost: hosts that have their finding for that.  known: the findings so far.  addresses: host to the address on the
     data network.  versions: host to ``nccl`` and ``open_mpi``, where known; that of torch the ranks tell themselves.
-    at_work: whether the deadline came while all ranks were at work, as ``slow`` sees it.
     """
     gone = set(lost)
     reported = [_unfinished(rank, (versions or {}).get(rank["host"], {})) for rank in ranks if rank["host"] not in gone]
@@ -121,13 +154,14 @@ def judge(
     explaining = [one for one in known if _can_explain(one, hosts)]
     places = _places(ranks, addresses or {})
     open_ranks = [_explained(one, explaining) for one in open_ranks]
+    deadline = Deadline(slow.cut_off(collect, ranks), slow.left_no_time(collect, ranks))
     found: list[Finding] = []
     for step in (
         lambda left, so_far: _own_texts(left, ranks),
-        lambda left, so_far: _never_came(left, ranks, so_far, at_work),
+        lambda left, so_far: _never_came(left, ranks, so_far, deadline),
         lambda left, so_far: _loopback(ranks),
         lambda left, so_far: _other_texts(left, ranks, places),
-        lambda left, so_far: _summary(left, ranks, so_far),
+        lambda left, so_far: _summary(left, ranks, so_far, deadline),
     ):
         found += step(open_ranks, [*explaining, *found])
         open_ranks = [_explained(one, [*explaining, *found]) for one in open_ranks]
@@ -162,6 +196,7 @@ def _unfinished(rank: Mapping[str, Any], versions: Mapping[str, str]) -> Unfinis
         done=done,
         errors=bool(errors),
         exit_code=rank["exit_code"],
+        process_state=rank["process_state"],
         text=text,
         match=match,
     )
@@ -277,22 +312,23 @@ def _finding(group: Sequence[Unfinished], hosts: tuple[str, ...], ranks: Sequenc
 
 
 def _never_came(
-    open_ranks: Sequence[Unfinished], ranks: Sequence[Rank], known: Sequence[Finding], at_work: bool
+    open_ranks: Sequence[Unfinished], ranks: Sequence[Rank], known: Sequence[Finding], deadline: Deadline
 ) -> list[Finding]:
     """Ranks that the store did not know, as the ranks that looked into it saw last, and a rank 0 that kept it too late.
 
-    What such a rank says of others is a better cause, unless it came when they had already given up.
+    What such a rank says of others is a better cause, unless it came when they had already given up.  A rank that has
+    joined saw all of them, whatever it saw before.
     """
     missing: dict[int, list[str]] = {}
     for rank in ranks:
-        for event in events(rank, "keys")[-1:]:
+        for event in [] if events(rank, "joined") else events(rank, "keys")[-1:]:
             for number in event["missing"]:
                 missing.setdefault(number, []).append(f"rank {rank['rank']} on {rank['host']} read the store")
     accused = {host for finding in known for host in finding.hosts}
     by_rank = {one.rank: one for one in open_ranks}
     late = {rank["rank"]: event["seconds"] for rank in ranks for event in events(rank, "late")}
     late = {number: seconds for number, seconds in late.items() if seconds >= LATE_SECONDS}
-    if 0 in by_rank and _kept_all_waiting(by_rank[0], 0 in late, open_ranks, known, at_work):
+    if 0 in by_rank and _kept_all_waiting(by_rank[0], 0 in late, open_ranks, deadline):
         absent = [number for number, one in by_rank.items() if number and one.cut_off and one.last == "nothing"]
         missing = {number: [] for number in (0, *absent)}
     return [
@@ -313,20 +349,17 @@ def _never_came(
     ]
 
 
-def _kept_all_waiting(
-    first: Unfinished, late: bool, open_ranks: Sequence[Unfinished], known: Sequence[Finding], at_work: bool
-) -> bool:
+def _kept_all_waiting(first: Unfinished, late: bool, open_ranks: Sequence[Unfinished], deadline: Deadline) -> bool:
     """Whether rank 0, which has the store, came so late that the store tells nothing of the others.
 
     first: rank 0.  Its port is open from the beginning, so that the others may wait for it until their time is over:
-    torch 2.13.0 has no limit for the first answer of a store.  at_work: all of them came to their work, until the first
-    of them was killed; when that was another one, rank 0 says so.
+    torch 2.13.0 has no limit for the first answer of a store.  When another rank was killed first, rank 0 has an error.
     """
     if not late:
         return first.cut_off and first.last == "nothing" and any(one.last != "nothing" for one in open_ranks)
     if first.last in (*BEFORE_RENDEZVOUS, "store"):
         return True
-    return (first.cut_off or at_work) and all(one.id != SLOW_ID for one in known)
+    return deadline.left_no_time and (first.cut_off or deadline.cut_off)
 
 
 def _why_missing(one: Unfinished, late_seconds: float | None) -> tuple[str, str]:
@@ -377,10 +410,13 @@ def _loopback(ranks: Sequence[Rank]) -> list[Finding]:
 
 
 def _silent(unfinished: Sequence[Unfinished], count: int) -> list[Unfinished]:
-    """The ranks that stopped talking while others had something to say, or came further.
+    """The ranks that a signal holds; else those that stopped talking while others had something to say or came further.
 
     When no rank at all has said anything or finished, only those are told that came less far than others.
     """
+    stopped = [one for one in unfinished if one.stopped]
+    if stopped:
+        return stopped
     silent = [one for one in unfinished if one.stopped_talking]
     if len(silent) == count:
         behind = [one for one in silent if one.last in BEFORE_RENDEZVOUS]
@@ -388,29 +424,62 @@ def _silent(unfinished: Sequence[Unfinished], count: int) -> list[Unfinished]:
     return silent
 
 
-def _summary(open_ranks: Sequence[Unfinished], ranks: Sequence[Rank], known: Sequence[Finding]) -> list[Finding]:
-    """All ranks that did not finish, with their texts.  It accuses the silent ones when nothing explains them."""
+def _summary(
+    open_ranks: Sequence[Unfinished], ranks: Sequence[Rank], known: Sequence[Finding], deadline: Deadline
+) -> list[Finding]:
+    """All ranks that did not finish, with their texts.  It accuses the silent ones when nothing explains them.
+
+    Where the deadline cut off all of them, it says nothing who fell silent first, unless a signal holds that one.
+    """
     unfinished = [one for one in open_ranks if not one.done]
     if not unfinished:
         return []
     explained = any(one.severity == ERROR and one.id.startswith(EXPLAIN_SILENCE) for one in known)
-    culprits = () if explained else tuple(dict.fromkeys(one.host for one in _silent(unfinished, len(ranks))))
+    silent = [] if explained else _silent(unfinished, len(ranks))
+    if deadline.cut_off:
+        silent = [one for one in silent if one.stopped]
+    culprits = tuple(dict.fromkeys(one.host for one in silent))
     return [
         Finding(
             SUMMARY,
             ERROR,
             culprits,
             f"{len(unfinished)} of {len(ranks)} ranks did not finish the all_reduce"
-            + (f"; first {' and '.join(culprits)}" if culprits else "")
+            + (f"; first {' and '.join(culprits)}: {_ends(silent)}" if silent else "")
             + (" (explained by the findings above)" if explained else ""),
-            "mend the findings above first"
-            if explained
-            else "read the texts of the ranks; the first error in time leads",
+            _fix(silent, explained),
             tuple(one.line for one in unfinished),
             confidence=SURE if culprits or explained else LESS_SURE,
             reproduce=reproduce(culprits, ranks),
         )
     ]
+
+
+def _ends(silent: Sequence[Unfinished]) -> str:
+    """How the ranks ended with which it began, those that ended alike together."""
+    alike: dict[str, list[str]] = {}
+    for one in silent:
+        alike.setdefault(one.end, []).append(f"rank {one.rank} on {one.host}")
+    return "; ".join(f"{listed(who)} {end}" for end, who in alike.items())
+
+
+def _fix(silent: Sequence[Unfinished], explained: bool) -> str:
+    if explained:
+        return "mend the findings above first"
+    if any(one.stopped for one in silent):
+        return "find who stops processes there (SIGSTOP, a debugger, a manager of jobs or of power) and run it again"
+    if any(one.exit_code == -signal.SIGKILL and not one.process_state for one in silent):
+        return "look for the out-of-memory killer in the kernel log of that node, then for whoever else kills processes"
+    if silent:
+        return "look at the kernel log, the processes and the GPUs of that node: nothing said why"
+    return "read the texts of the ranks; the first error in time leads"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "unknown"
 
 
 def _as_dict(one: Unfinished) -> dict[str, str]:

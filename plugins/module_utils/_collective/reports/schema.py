@@ -131,6 +131,9 @@ RANK = _record(
         "hostname": _text("What the node calls itself; empty when lost."),
         "state": _text("State of its worker: finished, deadline, failed, lost, ..."),
         "exit_code": {"type": ["integer", "null"], "description": "Negative: the signal that ended it."},
+        "process_state": _text(
+            "State of its process, a letter of proc_pid_stat(5), when its worker killed it; empty when it had ended."
+        ),
         "events": _list(EVENT, "In their order."),
         "stderr_tail": _text("The end of its standard error."),
         "text": _text("Its raw error text, where it did not get to its end; may be empty."),

@@ -85,6 +85,15 @@ def interface_bytes(interface: str) -> dict[str, int]:
     return counters
 
 
+def process_state(pid: int) -> str:
+    """The letter of its state (proc_pid_stat(5)): T is stopped, D waits in the kernel.  Empty when it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stream:
+            return stream.read().rpartition(b")")[2].split()[0].decode("ascii")
+    except (OSError, IndexError):
+        return ""
+
+
 def end_of(path: str) -> str:
     """The last words of a file."""
     with open(path, "rb") as stream:
@@ -111,6 +120,7 @@ class RankProcess:
         self.local_rank = local_rank
         self.events: list[dict[str, Any]] = []
         self.exit_code: int | None = None
+        self.process_state = ""
         self.stderr_path = os.path.join(run_dir, "out", f"stderr.{local_rank}")
         with open(self.stderr_path, "wb") as stderr:
             self.process = subprocess.Popen(
@@ -154,7 +164,9 @@ class RankProcess:
             pass  # It has died; its exit code and standard error say why.
 
     def kill(self) -> None:
-        """End the whole process group, whatever the rank has started."""
+        """End the whole process group, whatever the rank has started; keep what its process was at."""
+        if self.process.poll() is None:
+            self.process_state = process_state(self.process.pid)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.exit_code = self.process.wait()
@@ -164,6 +176,7 @@ class RankProcess:
             "local_rank": self.local_rank,
             "events": self.events,
             "exit_code": self.exit_code,
+            "process_state": self.process_state,
             "stderr_tail": end_of(self.stderr_path),
         }
 

@@ -148,7 +148,7 @@ class Run:
                 "state": self.states.get(host, "finished"),
                 "hostname": host,
                 "interface_bytes": {"rx_bytes": self.moved.get(host, 10**8), "tx_bytes": 10**8},
-                "ranks": [{"local_rank": 0, "events": events, "exit_code": 0, "stderr_tail": ""}],
+                "ranks": [{"local_rank": 0, "events": events, "exit_code": 0, "process_state": "", "stderr_tail": ""}],
             }
         data = Data(
             run_id="test",

@@ -25,7 +25,13 @@ Fails = Callable[[str, str], bool]
 
 def answer(run_id: str, *events: dict[str, Any], killed: bool = False) -> dict[str, Any]:
     exit_code = -9 if killed else 0
-    rank = {"local_rank": 0, "events": [*BEGINNING, *events], "exit_code": exit_code, "stderr_tail": ""}
+    rank = {
+        "local_rank": 0,
+        "events": [*BEGINNING, *events],
+        "exit_code": exit_code,
+        "process_state": "",
+        "stderr_tail": "",
+    }
     moved = {"rx_bytes": 10**8, "tx_bytes": 10**8}
     state = "deadline" if killed else "finished"
     return {"state": state, "hostname": "h", "run_id": run_id, "ranks": [rank], "interface_bytes": moved}

@@ -47,6 +47,7 @@ class Run:
         self.importing: tuple[str, ...] = ()
         self.states: dict[str, str] = {}
         self.exits: dict[str, int] = {}
+        self.process_states: dict[str, str] = {}
         self.stderr: dict[str, str] = {}
         self.moved: dict[str, int] = {}
         self.known: list[Finding] = []
@@ -66,6 +67,7 @@ class Run:
                         "local_rank": 0,
                         "events": [*([] if host in self.importing else [READY]), *self.events[host]],
                         "exit_code": self.exits.get(host, 0),
+                        "process_state": self.process_states.get(host, ""),
                         "stderr_tail": self.stderr.get(host, ""),
                     }
                 ],
@@ -239,8 +241,62 @@ def test_a_rank_0_that_leaves_no_time_to_work_is_named_when_another_is_killed_fi
     run.states["n1"], run.exits["n1"] = "finished", 1
     found = run.judge()
     assert ids(found) == [("GC-RUN-002", ("n1",)), ("GC-RUN-001", ())] and found.unexplained == []
-    run.how_far["n1"]["seconds_ago"] = 5.1  # Something hung before.
+    run.how_far["n1"]["seconds_ago"] = 10.1  # Something hung before.
     assert ids(run.judge()) == [("GC-RUN-001", ("n2", "n3", "n4"))]
+
+
+def test_whose_worker_is_the_first_at_the_deadline_accuses_nobody() -> None:
+    """Where one iteration takes seconds, or something has hung for less than it takes to be sure."""
+    run = cut_off(seconds_ago=6.0)
+    for host in ("n1", "n3", "n4"):
+        run.events[host], run.states[host], run.exits[host] = [STORE, JOINED, size(4), error(CLOSED)], "finished", 1
+    assert ids(run.judge()) == [("GC-RUN-001", ())]
+    run.events["n1"].insert(0, {"event": "late", "seconds": 12.0})
+    assert ids(run.judge()) == [("GC-RUN-001", ())]
+    run.process_states["n2"] = "T"
+    assert ids(run.judge()) == [("GC-RUN-001", ("n2",))]
+    run.how_far["n1"]["seconds_ago"], run.process_states["n2"] = 10.1, "S"
+    assert ids(run.judge()) == [("GC-RUN-001", ("n2",))]
+
+
+@pytest.mark.parametrize(
+    ("state", "exit_code", "process_state", "says", "fix"),
+    [
+        ("finished", -9, "", "rank 1 on n2 was killed by signal 9 (SIGKILL)", "out-of-memory killer"),
+        ("finished", -11, "", "rank 1 on n2 was killed by signal 11 (SIGSEGV)", "nothing said why"),
+        ("finished", -64, "", "rank 1 on n2 was killed by signal 64 (SIGRTMAX)", "nothing said why"),
+        ("finished", -63, "", "rank 1 on n2 was killed by signal 63 (unknown)", "nothing said why"),
+        ("finished", 3, "", "rank 1 on n2 ended with exit code 3 and without a word", "nothing said why"),
+        ("deadline", -9, "T", "rank 1 on n2 was stopped by a signal and never went on (process state T)", "SIGSTOP"),
+        ("deadline", -9, "D", "rank 1 on n2 hung in the kernel", "kernel log"),
+        ("deadline", -9, "S", "rank 1 on n2 hung until its worker killed it", "kernel log"),
+        ("deadline", -9, "", "rank 1 on n2 was killed by signal 9 (SIGKILL)", "out-of-memory killer"),
+    ],
+)
+def test_how_a_rank_fell_silent(state: str, exit_code: int, process_state: str, says: str, fix: str) -> None:
+    """A worker waits for all ranks of its node: at the deadline of one, another may long have been killed."""
+    run = Run()
+    run.all_but("n2", CLOSED)
+    run.events["n2"] = [STORE, JOINED]
+    run.states["n2"], run.exits["n2"], run.process_states["n2"] = state, exit_code, process_state
+    (one,) = run.judge().findings
+    assert one.id == "GC-RUN-001" and one.hosts == ("n2",)
+    assert f"4 of 4 ranks did not finish the all_reduce; first n2: {says}" in one.cause and fix in one.fix
+
+
+def test_a_rank_that_a_signal_holds_is_told_from_one_that_waits_for_it() -> None:
+    run = Run()
+    for host in HOSTS:
+        run.events[host], run.states[host], run.exits[host] = [STORE, JOINED], "deadline", -9
+        run.process_states[host] = "T" if host == "n3" else "S"
+    assert ids(run.judge()) == [("GC-RUN-001", ("n3",))]
+
+
+def test_an_outdated_look_into_the_store_accuses_nobody() -> None:
+    """Rank 0 looked before rank 1 was there; then all of them joined."""
+    run = cut_off()
+    run.events["n1"].insert(1, {"event": "keys", "missing": [1], "addresses": {}})
+    assert ids(run.judge()) == [("GC-RUN-006", ()), ("GC-RUN-001", ())]
 
 
 def test_a_rank_0_that_was_a_little_late_is_not_why_the_work_was_too_much() -> None:

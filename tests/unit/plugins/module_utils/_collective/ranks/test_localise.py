@@ -32,7 +32,7 @@ HANGS = (READY, JOINED, size(4096))
 
 
 def answer(*events: dict[str, Any], state: str = "finished", exit_code: int = 0, run_id: str = "r") -> dict[str, Any]:
-    rank = {"local_rank": 0, "events": list(events), "exit_code": exit_code, "stderr_tail": ""}
+    rank = {"local_rank": 0, "events": list(events), "exit_code": exit_code, "process_state": "", "stderr_tail": ""}
     return {"state": state, "hostname": "h", "run_id": run_id, "ranks": [rank]}
 
 

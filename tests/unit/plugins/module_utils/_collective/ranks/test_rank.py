@@ -448,7 +448,7 @@ def judged(ranks: list[list[dict[str, Any]]], per_node: int = 1, backend: str = 
             "hostname": host,
             "interface_bytes": {"rx_bytes": 0 if backend == "nccl" else 10**9, "tx_bytes": 10**9},
             "ranks": [
-                {"local_rank": local, "events": ranks[number], "exit_code": 0, "stderr_tail": ""}
+                {"local_rank": local, "events": ranks[number], "exit_code": 0, "process_state": "", "stderr_tail": ""}
                 for local, number in enumerate(own)
             ],
         }

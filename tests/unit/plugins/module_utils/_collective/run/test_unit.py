@@ -138,7 +138,8 @@ def test_the_state_is_not_read_through_a_link(base: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "rank", ["0", {}, {"local_rank": 0, "exit_code": 0, "stderr_tail": "", "events": [{"torch": "2.0"}]}]
+    "rank",
+    ["0", {}, {"local_rank": 0, "exit_code": 0, "process_state": "", "stderr_tail": "", "events": [{"torch": "2.0"}]}],
 )
 def test_the_user_of_the_ranks_can_write_a_state_and_nothing_else(base: Path, rank: Any) -> None:
     """Ansible would act on a result with these keys, for root and on the controller."""
@@ -161,7 +162,7 @@ def test_wait_returns_at_once_when_the_ranks_have_ended_and_what_there_is_at_the
 
 def rank_of(*events: str, exit_code: int | None = None) -> dict[str, Any]:
     said = [{"event": name} for name in events]
-    return {"local_rank": 0, "events": said, "exit_code": exit_code, "stderr_tail": ""}
+    return {"local_rank": 0, "events": said, "exit_code": exit_code, "process_state": "", "stderr_tail": ""}
 
 
 @pytest.mark.parametrize(

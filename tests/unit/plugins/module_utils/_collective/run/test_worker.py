@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import resource
+import signal
 import socket
 import subprocess
 import sys
@@ -239,10 +240,23 @@ def test_a_hanging_rank_and_its_children_are_killed_at_the_deadline(start: Start
     state(run_dir, "waiting")
     go(run_dir, 0.5)
     found = state(run_dir, "deadline", seconds=5)
-    assert found["ranks"][0]["exit_code"] == -9
+    assert (found["ranks"][0]["exit_code"], found["ranks"][0]["process_state"]) == (-9, "S")
     assert [event["event"] for event in found["ranks"][0]["events"]] == ["ready"]
     time.sleep(0.2)
     assert not alive(int((run_dir / "out" / "child.pid").read_text()))
+
+
+@pytest.mark.parametrize(
+    ("number", "ends", "process_state"), [(signal.SIGSTOP, "deadline", "T"), (signal.SIGKILL, "finished", "")]
+)
+def test_a_rank_that_a_signal_holds_is_told_from_one_that_was_killed(
+    start: Start, number: signal.Signals, ends: str, process_state: str
+) -> None:
+    run_dir, _process = start(f"kill -{number.value} $$; sleep 300")
+    state(run_dir, "waiting")
+    go(run_dir, 0.5)
+    (rank,) = state(run_dir, ends, seconds=5)["ranks"]
+    assert (rank["exit_code"], rank["process_state"]) == (-9, process_state)
 
 
 def test_how_far_killed_ranks_had_come_is_told(start: Start) -> None:
