@@ -64,6 +64,14 @@ def test_no_pairs_where_all_went_well() -> None:
     assert state["next"]["pairs"] == [] and state["rounds"] == []
 
 
+def test_no_pairs_where_a_program_breaks_after_its_work() -> None:
+    """Its sums were right: in pairs it would do the same, and that accuses no node."""
+    state = begin({host: answer(*FINE, exit_code=-11 if host == "n2" else 0) for host in HOSTS})
+    assert state["next"]["pairs"] == []
+    state = localise.after(begin(one_hangs()), launch(), {"n1": answer(*FINE), "n3": answer(*FINE, exit_code=5)}, "r")
+    assert state["rounds"][0]["pairs"][0]["result"] == "passed"
+
+
 def test_a_rank_that_hangs_is_looked_for_among_all() -> None:
     state = begin(one_hangs())
     assert state["next"] == {"number": 1, "name": "all nodes", "pairs": [["n1", "n3"], ["n2", "n4"]]}
@@ -175,7 +183,7 @@ def test_rounds_go_on_until_the_culprit_is_known() -> None:
             "wrong sum of 1048576 bytes: the contr",
         ),
         (answer(READY, JOINED, size(MIB, WRONG), DONE), "wrong sum of 1048576 bytes: the contribution of rank 1"),
-        (answer(*FINE, exit_code=-11), "no word, last event done, ended with -11"),
+        (answer(READY, JOINED, exit_code=-11), "no word, last event joined, ended with -11"),
         ({"state": "died", "error": "out of memory", "run_id": "r"}, "its worker ended in the middle of its work"),
     ],
 )
