@@ -100,15 +100,20 @@ def test_nccl_without_gpus_says_of_every_node_what_it_lacks(clean: NetCluster) -
 
 def slow_import(folder: Path, name: str, seconds: int) -> list[str]:
     """The arguments with which the ranks of one node import PyTorch so many seconds later."""
+    return own_python(folder, name, f'case "$*" in *{RANK}*) sleep {seconds};; esac\nexec {sys.executable} "$@"')
+
+
+def own_python(folder: Path, name: str, script: str) -> list[str]:
+    """The arguments with which one node has a program of the shell in place of its Python."""
     # What the files of the environment say of PyTorch stays what it is.
     (folder / "lib").symlink_to(Path(sys.prefix) / "lib")
     python = folder / "bin" / "python"
     python.parent.mkdir()
-    python.write_text(f'#!/bin/sh\ncase "$*" in *{RANK}*) sleep {seconds};; esac\nexec {sys.executable} "$@"\n')
+    python.write_text(f"#!/bin/sh\n{script}\n")
     python.chmod(0o755)
     hosts = {"gpu_cluster": {"hosts": {name: {"cluster_check_torch_python": str(python)}}}}
-    (folder / "slow.json").write_text(json.dumps(hosts))
-    return ["-i", str(folder / "slow.json")]
+    (folder / "python.json").write_text(json.dumps(hosts))
+    return ["-i", str(folder / "python.json")]
 
 
 def test_ranks_that_import_torch_slowly_are_waited_for(clean: NetCluster, rng: random.Random, tmp_path: Path) -> None:
@@ -147,6 +152,24 @@ def test_a_node_of_rank_0_that_imports_torch_for_too_long_is_named(
     found = [(one["hosts"], one["cause"]) for one in ended.report["findings"] if one["id"] == "GC-RUN-002"]
     assert [hosts for hosts, _cause in found] == [[name]] and cause in found[0][1], ended.text
     assert ended.report["unexplained"] == [] and ended.report["rounds"] == []
+
+
+@pytest.mark.parametrize("strict", [False, True], ids=["lenient", "strict"])
+def test_a_text_that_no_table_knows_fails_a_strict_check(
+    clean: NetCluster, rng: random.Random, tmp_path: Path, strict: bool
+) -> None:
+    name = rng.choice(clean.names)
+    words = "the flux capacitor is out of flux"
+    python = own_python(
+        tmp_path, name, f'{sys.executable} "$@"\ncase "$*" in *{RANK}*) echo {words} >&2; exit 5;; esac'
+    )
+    ended = check(clean, *python, "-e", json.dumps({"cluster_check_strict": strict}))
+    assert [(one["host"], one["text"]) for one in ended.report["unexplained"]] == [(name, words)], ended.text
+    assert errors(ended.report) == [] and ended.report["culprits"] == {}
+    assert (ended.code != 0) == strict and ended.report["verdict"] == ("FAILED" if strict else "PASSED"), ended.text
+    if strict:
+        headline = f"FAILED: strict, and nothing explains 1 text(s), the first on {name}: {words}"
+        assert ended.report["headline"] == headline
 
 
 @pytest.mark.parametrize("state", ["waiting", "running"])
