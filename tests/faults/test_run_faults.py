@@ -4,7 +4,7 @@
 """Faults of the run itself: processes that die or hang, a controller that is killed, a disk that is full.
 
 Each ends with a verdict in time, shows what the others did, and leaves nothing on any node. The nodes have no systemd.
-What ssh does when a node is lost is shown in molecule/cluster/tests/test_check.py: there is no ssh between namespaces.
+What ssh does when a node is lost is shown in molecule/faults/tests/test_check_coordination.py: there is no ssh between namespaces.
 """
 
 from __future__ import annotations
