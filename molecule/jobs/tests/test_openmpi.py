@@ -10,6 +10,7 @@ a second sshd on port 2222.
 from __future__ import annotations
 
 import json
+import random
 import re
 from collections.abc import Iterator
 from itertools import permutations
@@ -210,6 +211,44 @@ def test_the_check_names_the_node_whose_data_ports_are_blocked_past_the_plan(
     assert f"connections to {blocked} are not answered, ports 20000" in found[0]["cause"]
     assert list(ended.report["culprits"]) == [blocked]
     assert mpi.left_over() == []
+
+
+#: A fault of one node, how it is undone, and what the finding says of it.
+HOME_FILE = f"~{USER}/.openmpi"
+NODE_FAULTS = {
+    "no daemon": (
+        f"mv {OLD.daemon} {OLD.daemon}.away",
+        f"mv {OLD.daemon}.away {OLD.daemon}",
+        "ssh from {first} to {name} as the user of the job: Open MPI's daemon is not where ssh looks for it there",
+    ),
+    "bad interface": (
+        f"mkdir {HOME_FILE} && echo 'btl_tcp_if_include = eth9' > {HOME_FILE}/mca-params.conf",
+        f"rm -r {HOME_FILE}",
+        "btl_tcp_if_include names an interface that is not there",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", NODE_FAULTS)
+def test_the_check_names_the_node_on_which_open_mpi_cannot_run(cluster: Cluster, tmp_path: Path, fault: str) -> None:
+    """Open MPI 4.1; the mesh and gloo see nothing of it."""
+    first, *others = cluster.hosts
+    name = random.choice(others)
+    print(f"{fault} on {name}")
+    make, undo, says = NODE_FAULTS[fault]
+    cluster.shell(name, make)
+    try:
+        ended = cluster.check("-e", f"cluster_check_openmpi_prefix={OLD.prefix}", deadline=180)
+    finally:
+        cluster.shell(name, undo)
+    assert ended.code != 0, ended.text
+    stages = {one["name"]: one["result"] for one in ended.report["stages"]}
+    assert (stages["mesh"], stages["collective"], stages["openmpi"]) == ("passed", "passed", "failed"), ended.text
+    found = [one for one in ended.report["findings"] if one["id"].startswith("GC-MPI-")]
+    assert [(one["id"], one["hosts"]) for one in found] == [("GC-MPI-001", [name])], ended.text
+    assert says.format(first=first, name=name) in found[0]["cause"], ended.text
+    assert list(ended.report["culprits"]) == [name]
+    assert Mpi(cluster, OLD, tmp_path / "output").left_over() == []
 
 
 def test_the_check_says_why_it_does_not_run_mpirun(cluster: Cluster) -> None:
