@@ -187,6 +187,13 @@ static:
       type: dict
       returned: always
       sample: {192.0.2.12: "52:54:00:12:34:57"}
+    neighbour_tables:
+      description: >-
+        Of the kernel's tables of neighbours, by family, C(gc_thresh2), C(gc_thresh3) and C(table_fulls), how often
+        there was no place for a new neighbour since boot. Empty in a container, where the kernel does not show them.
+      type: dict
+      returned: always
+      sample: {ipv4: {gc_thresh2: 512, gc_thresh3: 1024, table_fulls: 0}}
     duplicates:
       description: Who else answers for the fabric address of this node; null when nobody could be asked.
       type: list

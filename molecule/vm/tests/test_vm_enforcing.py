@@ -73,6 +73,10 @@ def test_the_check_reads_the_limits_of_the_ranks_user_under_enforcing(machine: C
     since = now(machine)
     seen = looks(machine, "-i", VARIABLES)[NODE]
     assert seen["limits"]["memlock"] == -1 and seen["limits"]["nofile"] >= 131072, seen
+    # These the kernel does not show to a container.
+    sizes = machine.shell(NODE, "cd /proc/sys/net/ipv4/neigh/default; cat gc_thresh2 gc_thresh3").split()
+    table = seen["neighbour_tables"]["ipv4"]
+    assert [table["gc_thresh2"], table["gc_thresh3"]] == [int(size) for size in sizes]
     assert new_denials(machine, since) == []
 
 

@@ -156,7 +156,7 @@ def _static(run: Run, meshed: Sequence[Finding], gpus: Collection[str]) -> list[
     if not (run.looked and run.known_members and run.port_plan):
         return []
     return [
-        *judge.findings(run.looked, run.known_members, run.port_plan, run.user, run.backend, gpus),
+        *judge.findings(run.looked, run.known_members, run.port_plan, run.user, run.backend, gpus, run.pins),
         *packet_filter.findings(run.looked, run.port_plan, mesh=meshed),
     ]
 

@@ -34,10 +34,11 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
     Node,
     listed,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._tuning.parameters import NEIGHBOURS
 
 TORCH_ID = "GC-VER-001"
 #: Variables of the inventory that are compared with what a node has, or say what to compare.
-WISHES = (DRIVER, STATE, NCCL, TORCH, TOOLKIT, TOOLKITS, COUNT, INTERFACE, OPENMPI, ssh_certificates.RENEW)
+WISHES = (DRIVER, STATE, NCCL, TORCH, TOOLKIT, TOOLKITS, COUNT, INTERFACE, OPENMPI, ssh_certificates.RENEW, NEIGHBOURS)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,11 @@ NEIGHBOURS = ("ip", "-j", "neighbour", "show")
 #: Below net/ipv4/conf/<interface>. In force is the larger of this and the value of "all", for each of the three
 #: (Documentation/networking/ip-sysctl.rst of the kernel).
 SYSCTLS = ("rp_filter", "arp_ignore", "arp_announce")
+#: The table of neighbours of a family, as its file in /proc/net/stat is called.
+TABLES = {"ipv4": "arp_cache", "ipv6": "ndisc_cache"}
+#: Below net/<family>/neigh/default.
+THRESHOLDS = ("gc_thresh2", "gc_thresh3")
+FULL = "table_fulls"
 #: Of an entry in another state nobody knows whether it still holds: the peer may have got another card since.
 CONFIRMED = {"REACHABLE", "DELAY", "PROBE", "PERMANENT"}
 UP, DOWN, NO_CARRIER = "up", "down", "no carrier"
@@ -61,6 +66,27 @@ def parse_neighbours(text: str, addresses: Iterable[str]) -> dict[str, str]:
         for entry in json.loads(text or "[]")
         if entry.get("dst") in asked and entry.get("lladdr") and CONFIRMED & set(entry.get("state", []))
     }
+
+
+def neighbour_tables(read: Callable[[str], str]) -> dict[str, dict[str, int]]:
+    """The sizes of the kernel's tables by family, and how often each was too full for a new entry since boot.
+
+    read: as for ``parse``.  They belong to the whole kernel, which shows them in its first network namespace alone: a
+    family that is not shown is left out, as in a container.
+    """
+    found = {}
+    for family, table in TABLES.items():
+        sizes = [read(f"/proc/sys/net/{family}/neigh/default/{key}").strip() for key in THRESHOLDS]
+        if all(size.isdigit() for size in sizes):
+            found[family] = {key: int(size) for key, size in zip(THRESHOLDS, sizes)}
+            found[family][FULL] = _counted(read(f"/proc/net/stat/{table}"), FULL)
+    return found
+
+
+def _counted(text: str, column: str) -> int:
+    """The sum of a column of a file in /proc/net/stat, which has a line for each processor; 0 where there is none."""
+    head, *lines = [line.split() for line in text.splitlines()] or [[]]
+    return sum(int(line[head.index(column)], 16) for line in lines) if column in head else 0
 
 
 def _is_local(address: str) -> bool:

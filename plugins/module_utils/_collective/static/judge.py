@@ -13,6 +13,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
     judge_clock,
     judge_names,
     judge_nccl,
+    judge_neighbours,
     judge_network,
     judge_node,
     judge_ways,
@@ -27,12 +28,14 @@ def findings(
     user: str,
     backend: str = "",
     gpus: Collection[str] = (),
+    pins: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[Finding]:
     """Every cause that can be seen before anything is started, the worst for a job first within each topic.
 
     static: host to what collective_static returned under ``static``; hosts without an answer are left out.  members:
     all of them, as role common gives them.  plan: the port plan as a dictionary (``PortPlan.as_dict``).  user: who runs
-    the ranks, empty for root.  backend: of the run.  gpus: the hosts with an NVIDIA GPU.
+    the ranks, empty for root.  backend: of the run.  gpus: the hosts with an NVIDIA GPU.  pins: host to
+    the variables of its inventory that are compared with what it has.
     """
     view = make_view(static, members)
     return [
@@ -41,5 +44,6 @@ def findings(
         *judge_names.findings(view),
         *judge_nccl.findings(view, backend, gpus),
         *judge_node.findings(view, plan, user),
+        *judge_neighbours.findings(view, pins or {}),
         *judge_clock.findings(view),
     ]

@@ -82,6 +82,7 @@ def look(
         "macs": sorted(set(filter(None, cards.values()))),
         "routes": ways,
         "neighbours": neighbours,
+        "neighbour_tables": interfaces.neighbour_tables(read),
         "duplicates": _duplicates(own, links, set(cards.values())),
         "ephemeral_range": [first, last],
         "reserved_ports": resources.parse_ports(read("/proc/sys/net/ipv4/ip_local_reserved_ports")),

@@ -69,6 +69,9 @@ class Sample:
                 for one in others
             },
             "neighbours": {one["fabric_address"]: mac(int(one["name"][1:])) for one in others},
+            "neighbour_tables": {
+                family: {"gc_thresh2": 512, "gc_thresh3": 1024, "table_fulls": 0} for family in ("ipv4", "ipv6")
+            },
             "duplicates": [],
             "ephemeral_range": [32768, 60999],
             "reserved_ports": [],

@@ -71,6 +71,28 @@ FILES = {
 }
 
 
+#: As Linux 6.1 shows it, with a line for each processor.
+ARP_CACHE = """\
+entries  allocs   destroys hash_grows lookups  hits     res_failed unresolved_discards table_fulls
+0000003c 00007e6f 0000b5e1 00000000   0000a3b3 000008e8 0000007c   00000000            0000000a
+0000003c 000071d1 00003a23 00000009   0000946b 000006f7 00000035   00000000            00000010
+"""
+
+
+def test_tables_of_neighbours() -> None:
+    files = {
+        "/proc/sys/net/ipv4/neigh/default/gc_thresh2": "512\n",
+        "/proc/sys/net/ipv4/neigh/default/gc_thresh3": "1024\n",
+        "/proc/sys/net/ipv6/neigh/default/gc_thresh3": "1024\n",
+        "/proc/net/stat/arp_cache": ARP_CACHE,
+    }
+    seen = {"gc_thresh2": 512, "gc_thresh3": 1024, "table_fulls": 26}
+    assert interfaces.neighbour_tables(lambda path: files.get(path, "")) == {"ipv4": seen}
+    del files["/proc/net/stat/arp_cache"]
+    assert interfaces.neighbour_tables(lambda path: files.get(path, ""))["ipv4"]["table_fulls"] == 0
+    assert interfaces.neighbour_tables(lambda _path: "") == {}
+
+
 def test_interfaces() -> None:
     found = interfaces.parse(LINKS, ["fab1"], lambda path: FILES.get(path, ""))
     assert list(found) == ["fab0", "fab1"]
@@ -301,5 +323,6 @@ def test_a_look_at_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     assert resources.limits_command("no such user") in asked
     assert found["nccl"] == nccl.nothing(["/x/python"], "there is no user no such user")
     assert [(one["port"], one["user"]) for one in found["listeners"]] == [(29512, getpass.getuser())]
+    assert found["neighbour_tables"] == interfaces.neighbour_tables(look.read)
     assert len(found["ephemeral_range"]) == 2 and found["seconds"] >= 0 and found["epoch"] > 1e9
     json.dumps(found)
