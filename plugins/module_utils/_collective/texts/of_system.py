@@ -44,12 +44,6 @@ TEXTS = (
     ),
     Text(r"CUDA error: |CUDA-capable device\(s\) is/are busy", causes.GPU, SELF, "CUDA failed", known=REPORTED),
     Text(
-        r"neighbou?r table overflow",
-        causes.RESOURCES,
-        SELF,
-        "the kernel's ARP table is too small for this network (net.ipv4.neigh.default.gc_thresh3)",
-    ),
-    Text(
         r"Too many open files",
         causes.RESOURCES,
         SELF,

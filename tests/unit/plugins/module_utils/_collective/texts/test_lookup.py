@@ -279,7 +279,6 @@ RECORDED = [
     ("Error 803: system has unsupported display driver / cuda driver combination", causes.GPU, {}),
     ("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.", causes.GPU, {}),
     ("RuntimeError: CUDA error: an illegal memory access was encountered", causes.GPU, {}),
-    ("neighbour: arp_cache: neighbor table overflow!", causes.RESOURCES, {}),
     ("OSError: [Errno 24] Too many open files", causes.RESOURCES, {}),
     ("DefaultCPUAllocator: can't allocate memory: you tried to allocate 4294967296 bytes", causes.RESOURCES, {}),
     ("OSError: [Errno 28] No space left on device", causes.RESOURCES, {}),
