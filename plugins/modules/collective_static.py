@@ -13,7 +13,8 @@ version_added: "0.1.0"
 description:
   - First step of a check of the cluster. It reads what names mean on this node, its interfaces, the way to each
     member, the port range of the kernel, who listens on ports of the rendezvous, the limits of the user who runs the
-    ranks, what its packet filter would block, which interface NCCL would take, free space and the clock.
+    ranks, what its packet filter would block, which interface NCCL would take, ssh host keys, free space and the
+    clock.
   - Opens no connection to another member, and judges nothing. The findings are made by
     M(baremetal.gpu_cluster.collective_diagnose), from the results of all nodes.
   - Starts one process, where there is a C(libnccl.so.2), for the time of one call of C(ncclGetUniqueId()). It runs as
@@ -265,6 +266,27 @@ static:
       type: int
       returned: always
       sample: 0
+    host_keys:
+      description: Type and fingerprint of the node's own public ssh host keys. Empty where they are not known.
+      type: list
+      elements: str
+      returned: always
+      sample: ["ED25519 SHA256:uMNp3n0dXZQhxhqZ8Kq8x9R5Xv3yL1c7vC2rJr6Xj2k"]
+    known_hosts:
+      description:
+        - The single keys of other members in the files that ssh of O(user) and of root reads. C(user), C(member), the
+          C(name) that ssh looks up, and C(keys), each C(key) as in C(host_keys) and the C(place) with its line.
+        - Names for which there is a line of an authority are left out. Empty also where a file is too large.
+      type: list
+      elements: dict
+      returned: always
+      sample:
+        - user: train
+          member: gpu02
+          name: 192.0.2.12
+          keys:
+            - key: ED25519 SHA256:uMNp3n0dXZQhxhqZ8Kq8x9R5Xv3yL1c7vC2rJr6Xj2k
+              place: /home/train/.ssh/known_hosts:3
     disk:
       description: Free space in bytes where the check keeps its files.
       type: list

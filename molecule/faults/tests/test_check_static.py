@@ -44,6 +44,13 @@ ANOTHER_TORCH = (
     "sed -i 's/^Version: .*/Version: {version}/' torch-{version}.dist-info/METADATA && "
     "sed -i 's/^__version__ = .*/__version__ = \"{version}\"/' torch/version.py"
 )
+#: A host key that no machine has, in a file of a user that was there or not.
+OLD_KEY = (
+    "f={file}; mkdir -p ${{f%/*}}; [ ! -e $f ] || cp -p $f $f.kept; "
+    "echo '{names} ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA' >> $f; "
+    "chown -R {user}: ${{f%/*}}"
+)
+OLD_KEY_GONE = "f={file}; rm -f $f $f.old; [ ! -e $f.kept ] || mv $f.kept $f"
 FOREIGN_GONE = "kill $(cat /run/gc-foreign); rm -f /run/gc-foreign"
 
 
@@ -373,3 +380,26 @@ def test_an_environment_of_jobs_that_was_changed_by_hand(cluster: Cluster, nodes
         run = cluster.play("site.yml", "--tags", "launcher", "--limit", f"{first},{second}")
         assert run.code == 0, run.text
         assert named(look(cluster)) == set()
+
+
+def test_old_host_keys_of_a_member_are_named_where_no_authority_vouches_for_it(
+    cluster: Cluster, nodes: list[str]
+) -> None:
+    """For the cluster's user one does, so his file does not matter."""
+    one, two = nodes[:2]
+    names = f"{two},{cluster.fabric_address(two)}"
+    with ExitStack() as stack:
+        for user, file in (("root", "~root/.ssh/known_hosts"), ("train", "~train/.ssh/known_hosts")):
+            make, undo = OLD_KEY.format(file=file, names=names, user=user), OLD_KEY_GONE.format(file=file)
+            stack.enter_context(broken(cluster, one, make, undo))
+        said = cluster.shell(one, f"ssh -F /dev/null -o BatchMode=yes {two} true 2>&1; true")
+        assert "REMOTE HOST IDENTIFICATION HAS CHANGED" in said
+        ended = look(cluster)
+        assert ended.code == 0 and named(ended) == {("GC-SSH-005", (one,))}, ended.text
+        found = finding(ended, "GC-SSH-005")
+        assert found["severity"] == "warning" and "ssh of root" in found["cause"]
+        place = cluster.shell(one, "echo ~root/.ssh/known_hosts:").strip()
+        assert found["evidence"] and all(text.startswith(place) for text in found["evidence"])
+        cluster.shell(one, found["command"])
+        again = look(cluster)
+        assert again.report["findings"] == [], again.text

@@ -31,7 +31,11 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import pair_findings
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import results as rank_results
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run_data import Results, Run
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import judge, judge_nccl
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import (
+    judge,
+    judge_host_keys,
+    judge_nccl,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.verdict import Report, Stage, judged
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._packet_filter import findings as packet_filter
 
@@ -155,8 +159,9 @@ def _static(run: Run, meshed: Sequence[Finding], gpus: Collection[str]) -> list[
     """What the nodes say of themselves; what the mesh has shown already is left to it."""
     if not (run.looked and run.known_members and run.port_plan):
         return []
+    refusals = judge_host_keys.refused(run.openmpi)
     return [
-        *judge.findings(run.looked, run.known_members, run.port_plan, run.user, run.backend, gpus, run.pins),
+        *judge.findings(run.looked, run.known_members, run.port_plan, run.user, run.backend, gpus, run.pins, refusals),
         *packet_filter.findings(run.looked, run.port_plan, mesh=meshed),
     ]
 

@@ -20,16 +20,23 @@ REVOKED = "@revoked"
 _HASHED = "|1|"
 
 
-def hashed_name_is(field: str, name: str) -> bool:
-    """Whether a hashed field, ``|1|salt|hash``, stands for the name: HMAC-SHA1 keyed with the salt."""
+def hashed(field: str) -> tuple[bytes, bytes] | None:
+    """Salt and digest of a hashed field, ``|1|salt|hash``; None for another one."""
     parts = field.split("|")
-    if len(parts) != 4:
-        return False
+    if not field.startswith(_HASHED) or len(parts) != 4:
+        return None
     try:
-        salt, digest = base64.b64decode(parts[2], validate=True), base64.b64decode(parts[3], validate=True)
+        return base64.b64decode(parts[2], validate=True), base64.b64decode(parts[3], validate=True)
     except (binascii.Error, ValueError):
+        return None
+
+
+def hashed_name_is(field: str, name: str) -> bool:
+    """Whether a hashed field stands for the name: HMAC-SHA1 keyed with the salt."""
+    parts = hashed(field)
+    if parts is None:
         return False
-    return hmac.compare_digest(hmac.new(salt, name.lower().encode(), hashlib.sha1).digest(), digest)
+    return hmac.compare_digest(hmac.new(parts[0], name.lower().encode(), hashlib.sha1).digest(), parts[1])
 
 
 def _without(field: str, names: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -11,6 +11,7 @@ from typing import Any
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import (
     judge_clock,
+    judge_host_keys,
     judge_names,
     judge_nccl,
     judge_neighbours,
@@ -29,13 +30,14 @@ def findings(
     backend: str = "",
     gpus: Collection[str] = (),
     pins: Mapping[str, Mapping[str, Any]] | None = None,
+    refusals: Collection[tuple[str, str]] = (),
 ) -> list[Finding]:
     """Every cause that can be seen before anything is started, the worst for a job first within each topic.
 
     static: host to what collective_static returned under ``static``; hosts without an answer are left out.  members:
     all of them, as role common gives them.  plan: the port plan as a dictionary (``PortPlan.as_dict``).  user: who runs
     the ranks, empty for root.  backend: of the run.  gpus: the hosts with an NVIDIA GPU.  pins: host to
-    the variables of its inventory that are compared with what it has.
+    the variables of its inventory that are compared with what it has.  refusals: of ``judge_host_keys.refused``.
     """
     view = make_view(static, members)
     return [
@@ -45,5 +47,6 @@ def findings(
         *judge_nccl.findings(view, backend, gpus),
         *judge_node.findings(view, plan, user),
         *judge_neighbours.findings(view, pins or {}),
+        *judge_host_keys.findings(view, user, refusals),
         *judge_clock.findings(view),
     ]

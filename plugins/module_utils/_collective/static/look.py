@@ -10,6 +10,7 @@ injected ``run`` (``AnsibleModule.run_command`` fits), each with a time limit. N
 from __future__ import annotations
 
 import os
+import pwd
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,7 @@ from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import (
     arp,
+    host_keys,
     interfaces,
     listeners,
     names,
@@ -28,6 +30,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.m
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files.texts import ENVIRONMENT as OF_JOBS
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._packet_filter import look as packet_filter
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import PortRange, merged
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import files
 
 Run = Callable[..., "tuple[int, str, str]"]
 
@@ -92,6 +95,8 @@ def look(
         "rdma": _folder("/sys/class/infiniband"),
         "packet_filter": _packet_filter(own, ways, plan),
         "denials": _denials(run),
+        "host_keys": host_keys.own(read, _folder),
+        "known_hosts": _known_hosts(run, host_keys.names(members, host, plan["ssh"]), user),
         "disk": [resources.free(RUN_DIR)],
     }
     found["nccl"] = question.answer()
@@ -153,6 +158,20 @@ def _denials(run: Run) -> int | None:
         return None
     # Fails when nothing matches, and when there is no audit log: the journal has what there is then.
     return resources.denials(_said(run, resources.AUDIT_LOG) or _said(run, resources.JOURNAL))
+
+
+def _known_hosts(run: Run, names: Mapping[str, str], user: str) -> list[dict[str, Any]]:
+    """The keys of other members that the files have which ssh reads for this user and for root."""
+    client, found = read(files.CLIENT), []
+    for who in dict.fromkeys((user or files.ROOT, files.ROOT)):
+        try:
+            path = os.path.join(pwd.getpwnam(who).pw_dir, host_keys.OF_USER)
+        except KeyError:
+            continue
+        own = {path: _said(run, host_keys.command(path, "" if who == files.ROOT else who))}
+        for of_all, asked in zip((files.KNOWN_HOSTS, host_keys.OF_ALL), host_keys.split(names, client, who)):
+            found += [{"user": who, **one} for one in host_keys.kept(asked, {**own, of_all: read(of_all)})]
+    return found
 
 
 def _folder(path: str) -> list[str]:

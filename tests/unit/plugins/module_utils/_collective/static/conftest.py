@@ -81,6 +81,8 @@ class Sample:
             "rdma": [],
             "packet_filter": {"readable": True, "why": "", "inbound": {}, "outbound": {}},
             "denials": None,
+            "host_keys": [f"ED25519 SHA256:{name}"],
+            "known_hosts": [],
             "disk": [{"path": "/run/gpu-cluster-check", "free_bytes": 1 << 30}],
             "epoch": 1.0,
             "seconds": 0.4,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import getpass
 import json
 import os
+import pwd
 import socket
 import subprocess
 import threading
@@ -20,6 +21,7 @@ import pytest
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import service
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import (
     arp,
+    host_keys,
     interfaces,
     listeners,
     look,
@@ -259,7 +261,7 @@ def test_denials_of_an_enforcing_policy_count() -> None:
     assert resources.denials(f"{line.format(0)}\n{line.format(1)}\ntype=SYSCALL msg=audit(1795291200.1:77)\n") == 1
 
 
-PLAN = {"rendezvous": {"first": 29500, "last": 29599}}
+PLAN = {"ssh": [22], "rendezvous": {"first": 29500, "last": 29599}}
 
 
 def test_who_listens_already(tmp_path: Path) -> None:
@@ -314,7 +316,13 @@ def test_a_look_at_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(look, "_packet_filter", lambda *_given: {"readable": False})
     monkeypatch.setattr(nccl, "of_torch", lambda python: [python])
     members = [
-        {"name": name, "fabric_address": f"192.0.2.{number}", "fabric_interface": "fab0"}
+        {
+            "name": name,
+            "fabric_address": f"192.0.2.{number}",
+            "fabric_interface": "fab0",
+            "management_address": f"198.51.100.{number}",
+            "addresses": [f"192.0.2.{number}"],
+        }
         for name, number in (("n1", 11), ("n2", 12))
     ]
     found = look.look(run, host="n1", members=members, user="no such user", plan=PLAN, torch_python="/x/python")
@@ -323,6 +331,8 @@ def test_a_look_at_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     assert resources.limits_command("no such user") in asked
     assert found["nccl"] == nccl.nothing(["/x/python"], "there is no user no such user")
     assert [(one["port"], one["user"]) for one in found["listeners"]] == [(29512, getpass.getuser())]
+    assert host_keys.command(f"{pwd.getpwnam('root').pw_dir}/.ssh/known_hosts") in asked
+    assert found["host_keys"] == host_keys.own(look.read, look._folder) and found["known_hosts"] == []
     assert found["neighbour_tables"] == interfaces.neighbour_tables(look.read)
     assert len(found["ephemeral_range"]) == 2 and found["seconds"] >= 0 and found["epoch"] > 1e9
     json.dumps(found)
