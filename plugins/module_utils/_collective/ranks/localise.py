@@ -27,6 +27,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
     FAILED,
     LOST,
     PASSED,
+    SLOW,
     Labels,
     Tried,
 )
@@ -91,8 +92,11 @@ def begin(
 
 def passed(rank: Mapping[str, Any]) -> bool:
     """Whether a rank did all its work, with right sums only.  How its program ended after that is no matter of nodes."""
-    wrong = rank_results.events(rank, "wrong") or [one for one in rank_results.events(rank, "size") if one["wrong"]]
-    return bool(rank_results.events(rank, "done")) and not wrong
+    return bool(rank_results.events(rank, "done")) and not _is_wrong(rank)
+
+
+def _is_wrong(rank: Mapping[str, Any]) -> bool:
+    return bool(rank_results.events(rank, "wrong")) or any(one["wrong"] for one in rank_results.events(rank, "size"))
 
 
 def _errors(the_plan: Mapping[str, Any], collect: Results) -> list[Finding]:
@@ -199,7 +203,17 @@ def _outcome(pair: Sequence[str], launch: Results, answers: Results) -> dict[str
         return {"nodes": list(pair), "result": LOST, "why": "; ".join(lost.values()), "lost": list(lost)}
     said = [_said(host, answers[host]) for host in pair]
     why = "; ".join(one for one in said if one)
-    return {"nodes": list(pair), "result": FAILED if why else PASSED, "why": why, "lost": []}
+    result = (SLOW if _is_slow(pair, answers) else FAILED) if why else PASSED
+    return {"nodes": list(pair), "result": result, "why": why, "lost": []}
+
+
+def _is_slow(pair: Sequence[str], answers: Results) -> bool:
+    """Whether both nodes were at work when their time was over, and with right sums until then."""
+    own = {host: answers[host] for host in pair}
+    local = {host: [one["local_rank"] for one in answer.get("ranks", [])] for host, answer in own.items()}
+    ranks = rank_results.table({"hosts": pair, "ranks": local}, own)
+    fine = all(local.values()) and not any(_is_wrong(rank) for rank in ranks)
+    return fine and slow.at_work(own, ranks) is not None
 
 
 def _lost(host: str, launch: Results, answers: Results) -> str:

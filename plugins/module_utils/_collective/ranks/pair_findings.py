@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -51,19 +52,18 @@ def notes(state: Mapping[str, Any], labels: Labels) -> list[str]:
     rounds = localise.tried(state)
     found = pairs.conclude(state["hosts"], rounds, labels)
     open_nodes = pairs.undecided(state["hosts"], rounds)
+    results = Counter(one.result for each in rounds for one in each)
     said = []
-    if not found:
+    if not found and results[pairs.PASSED]:
         said.append(
-            f"what went wrong did not happen again in {_count(rounds)} pairs of nodes: it comes and goes, or takes "
-            "more than two nodes"
+            f"what went wrong did not happen again in {results[pairs.PASSED]} pairs of nodes: it comes and goes, or "
+            "takes more than two nodes"
         )
+    if results[pairs.SLOW]:
+        said.append(f"pairs that were at work when their time was over, and tell nothing: {results[pairs.SLOW]}")
     if found and found[0].kind != cover.ALL and open_nodes:
         said.append(f"the pairs of nodes do not tell whether {mesh_words.names(open_nodes)} work")
     return said
-
-
-def _count(rounds: pairs.Rounds) -> int:
-    return sum(len(each) for each in rounds)
 
 
 def _acquit(one: Finding, acquitted: set[str]) -> Finding:

@@ -30,6 +30,7 @@ Labels = Mapping[str, Mapping[str, str]]
 PASSED = "passed"
 FAILED = "failed"
 LOST = "lost"
+SLOW = "slow"
 
 ALL_NODES = "all nodes"
 SUSPECTS = "suspects with known good partners"
@@ -51,8 +52,9 @@ _SPANS = ((1, 1),)
 class Tried:
     """One pair of a round.
 
-    result: ``PASSED``, ``FAILED``, or ``LOST`` where a node gave no answer, which tells nothing of the other.  lost:
-    those nodes.  why: what its ranks said.
+    result: ``PASSED``, ``FAILED``, ``SLOW`` where both were at work when their time was over, which tells nothing of
+    them, or ``LOST`` where a node gave no answer, which tells nothing of the other.  lost: those nodes.  why: what its
+    ranks said.
     """
 
     nodes: Pair
@@ -143,7 +145,8 @@ class _Known:
 
     def _is_bad(self, node: str) -> bool:
         """Whether it has failed with two partners and never passed; one of the two is known to pass with others."""
-        partners = [other for pair in self.results if node in pair for other in pair - {node}]
+        failed = [pair for pair, results in self.results.items() if node in pair and FAILED in results]
+        partners = [other for pair in failed for other in pair - {node}]
         return node not in self.good and len(partners) > 1 and any(other in self.good for other in partners)
 
     @property
@@ -291,6 +294,9 @@ def conclude(nodes: Sequence[str], rounds: Rounds, labels: Labels) -> list[Culpr
     known = _Known(nodes, rounds)
     failed = known.pairs(FAILED)
     if failed and not known.good:
+        if known.pairs(SLOW):
+            # Not every pair goes wrong, and no pair tells whose fault the others are.
+            return []
         return [
             Culprit(cover.ALL, tuple(node for node in nodes if any(node in pair for pair in failed)), tuple(failed))
         ]

@@ -189,7 +189,11 @@ ROUND = _record(
             _record(
                 {
                     "nodes": {**NAMES, "description": "The two nodes."},
-                    "result": _text("Of a lost pair nothing is known.", "passed", "failed", "lost"),
+                    "result": _text(
+                        "Of a lost pair nothing is known; a slow one was at work when its time was over, and accuses "
+                        "nobody.",
+                        *("passed", "failed", "slow", "lost"),
+                    ),
                     "why": _text("What went wrong; empty when it passed."),
                     "lost": {**NAMES, "description": "Those of the two that gave no answer."},
                 }

@@ -40,6 +40,13 @@ def hung(run_id: str = "r") -> dict[str, Any]:
     return answer(*HANGS, state="deadline", exit_code=-9, run_id=run_id)
 
 
+def at_work(*, seconds_ago: float = 0.2, run_id: str = "r") -> dict[str, Any]:
+    """The node of rank 0 of a pair that was killed in the middle of its work."""
+    note = {"size_bytes": MIB, "number": 2, "of": 2, "iterations": 3, "at_most": 65}
+    told = {**note, "seconds_ago": seconds_ago, "deadline_seconds": 17, "timeout_seconds": 8}
+    return {**hung(run_id), "how_far": told}
+
+
 def one_hangs(name: str = "n3") -> dict[str, Any]:
     return {host: hung() if host == name else answer(*VICTIM, exit_code=1) for host in HOSTS}
 
@@ -122,8 +129,7 @@ def test_no_pairs_where_the_ranks_were_only_slow() -> None:
     """Each pair would do what all together did: move data, slowly."""
     collect = {host: hung() for host in HOSTS}
     assert begin(collect)["next"]["pairs"]
-    note = {"size_bytes": MIB, "number": 2, "of": 2, "iterations": 3, "at_most": 65}
-    collect["n1"]["how_far"] = {**note, "seconds_ago": 0.2, "deadline_seconds": 40, "timeout_seconds": 10}
+    collect["n1"] = at_work()
     assert begin(collect)["next"]["pairs"] == []
     # Wrong sums are another matter: they are looked for.
     wrong = {"event": "wrong", "size_bytes": 4096, **WRONG}
@@ -191,6 +197,33 @@ def test_what_failed_on_a_node_is_told(n3: dict[str, Any], why: str) -> None:
     state = localise.after(begin(one_hangs()), launch(), {"n1": answer(*FINE), "n3": n3}, "r")
     first = state["rounds"][0]["pairs"][0]
     assert first["result"] == "failed" and first["why"].startswith(f"n3: {why}")
+
+
+def test_a_pair_that_was_only_slow_did_not_fail() -> None:
+    """It is neither for nor against its nodes, and is not tried again."""
+    state = localise.after(begin(one_hangs()), launch(), {"n1": at_work(), "n3": hung()}, "r")
+    first = state["rounds"][0]["pairs"][0]
+    assert (first["nodes"], first["result"], first["lost"]) == (["n1", "n3"], "slow", [])
+    assert first["why"].startswith("n1: no word, last event size")
+    assert ["n1", "n3"] not in state["next"]["pairs"]
+
+
+@pytest.mark.parametrize(
+    ("n1", "n3"),
+    [
+        (at_work(seconds_ago=5.0), hung()),
+        (at_work(), answer(READY, state="deadline", exit_code=-9)),
+        (at_work(), {"state": "died", "error": "out of memory", "run_id": "r"}),
+        (at_work(), {"state": "failed", "error": "no rank was started", "run_id": "r"}),
+        (at_work(), answer(*HANGS, {"event": "wrong", "size_bytes": MIB, **WRONG}, state="deadline")),
+        (hung(), hung()),
+    ],
+    ids=["no progress", "never joined", "died", "not started", "wrong sums", "nothing known"],
+)
+def test_a_pair_of_which_more_is_known_failed(n1: dict[str, Any], n3: dict[str, Any]) -> None:
+    other_pair = {"n2": at_work(), "n4": hung()}
+    state = localise.after(begin(one_hangs()), launch(), {"n1": n1, "n3": n3, **other_pair}, "r")
+    assert [one["result"] for one in state["rounds"][0]["pairs"]] == ["failed", "slow"]
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,17 @@ def test_what_does_not_happen_again_is_noted_and_accuses_nobody_else() -> None:
     assert note.startswith("what went wrong did not happen again in 15 pairs of nodes")
 
 
+def test_pairs_that_were_slow_are_no_evidence() -> None:
+    silent = finding("GC-RUN-001", "n2")
+    played = state(lambda one, other: False)
+    for one in played["rounds"][0]["pairs"]:
+        one.update(result="slow", why="n1: no word")
+    assert pair_findings.joined([silent], played, {}) == [silent]
+    again, slow = pair_findings.notes(played, {})
+    assert " in 12 pairs of nodes" in again and slow.endswith("tell nothing: 3")
+    assert pair_findings.notes(dict(played, rounds=played["rounds"][:1]), {}) == [slow]
+
+
 def test_two_faults_at_once() -> None:
     """Wrong data leads to one node, pairs find another one too."""
     data = finding("GC-DATA-001", "n1", cause="the contribution of rank 0 is missing")

@@ -33,23 +33,29 @@ def play(
     labels: Mapping[str, Mapping[str, str]] | None = None,
     named: bool = False,
     lost: str = "",
+    slow: Fails = lambda one, other: False,
 ) -> tuple[list[Culprit], list[pairs.Step], list[list[Tried]]]:
-    """All rounds, with the faults below them.  lost: a node that answers in the first round only."""
+    """All rounds, with the faults below them.  lost: a node that answers in the first round only.
+
+    slow: pairs that were at work when their time was over, though they would not fail.
+    """
     rounds: list[list[Tried]] = []
     steps = []
     while step := pairs.next_round(nodes, rounds, labels or {}, named):
         used = [node for pair in step.pairs for node in pair]
         assert used and len(used) == len(set(used)), step
         steps.append(step)
-        rounds.append([one_pair(pair, fails, lost if rounds else "") for pair in step.pairs])
+        rounds.append([one_pair(pair, fails, lost if rounds else "", slow) for pair in step.pairs])
         assert len(rounds) <= pairs.MOST_ROUNDS
     return pairs.conclude(nodes, rounds, labels or {}), steps, rounds
 
 
-def one_pair(pair: Pair, fails: Fails, lost: str) -> Tried:
+def one_pair(pair: Pair, fails: Fails, lost: str, slow: Fails) -> Tried:
     if lost in pair:
         return Tried(pair, pairs.LOST, lost=(lost,))
-    return Tried(pair, pairs.FAILED if fails(*pair) else pairs.PASSED)
+    if fails(*pair):
+        return Tried(pair, pairs.FAILED)
+    return Tried(pair, pairs.SLOW if slow(*pair) else pairs.PASSED)
 
 
 def culprits(found: list[Culprit]) -> list[tuple[str, list[str]]]:
@@ -210,3 +216,29 @@ def test_suspects_wait_for_a_partner_when_there_are_too_few() -> None:
 def test_of_a_lost_node_nothing_is_said() -> None:
     found, _steps, _rounds = play(names(3), lambda one, other: True, lost="n3")
     assert culprits(found) == [(cover.ALL, ["n1", "n2"])]
+
+
+@pytest.mark.parametrize("count", range(2, 13))
+@pytest.mark.parametrize("slow", ["all", "one node", "one rack"])
+def test_pairs_that_were_only_slow_accuse_nobody_and_are_not_tried_again(count: int, slow: str) -> None:
+    nodes = names(count)
+    labels = racks(nodes, max(2, count // 2))
+
+    def is_slow(one: str, other: str) -> bool:
+        return slow == "all" or nodes[-1] in (one, other) or (slow == "one rack" and labels[one] != labels[other])
+
+    found, steps, _rounds = play(nodes, lambda one, other: False, labels, slow=is_slow)
+    tried = [frozenset(pair) for step in steps for pair in step.pairs]
+    assert found == [] and len(tried) == len(set(tried))
+
+
+@pytest.mark.parametrize("count", range(3, 13))
+@pytest.mark.parametrize("all_slow", [True, False])
+def test_beside_a_node_that_fails_slow_pairs_accuse_nobody(count: int, all_slow: bool) -> None:
+    """Where all others are slow, nobody is known to be good, and nobody is named."""
+    nodes = names(count)
+    slow = nodes if all_slow else nodes[-1:]
+    found, _steps, _rounds = play(
+        nodes, lambda one, other: "n1" in (one, other), slow=lambda one, other: one in slow or other in slow
+    )
+    assert culprits(found) == ([] if all_slow or count == 3 else [(cover.NODE, ["n1"])])
