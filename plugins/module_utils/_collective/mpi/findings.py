@@ -96,10 +96,11 @@ def judge(run: Run, known: Sequence[Finding]) -> Judgement:
     stage = judged(STAGE, found)
     if stage.result == verdict.FAILED.lower():
         return Judgement(stage, found, unexplained, results.told())
-    if not results.passed:
+    if blamed or results.unfinished():
         why = f"explained by {blamed.id} {blamed.cause}" if blamed else "it did not come to its end"
         return Judgement(Stage(STAGE, "failed", why), found, unexplained, results.told())
-    return Judgement(Stage(STAGE, stage.result, results.words()), found, unexplained, results.told())
+    ended = "" if results.passed else f", and mpirun ended with {results.code} after that"
+    return Judgement(Stage(STAGE, stage.result, results.words() + ended), found, unexplained, results.told())
 
 
 def _skipped(why: str) -> Judgement:

@@ -283,6 +283,14 @@ def test_all_sums_right_and_no_end() -> None:
     assert told(found) == [("GC-MPI-003", "warning", ())] and "ended with 1" in found.findings[0].cause
 
 
+def test_a_stage_whose_sums_are_right_is_not_failed_by_how_mpirun_ends() -> None:
+    """The verdict is not either: nothing that a job needs is missing."""
+    stage = judge(dict(healthy(), code=1)).stage
+    assert stage.result == "passed" and stage.why.startswith("Open MPI ")
+    assert stage.why.endswith(", and mpirun ended with 1 after that")
+    assert judge(dict(healthy(), state="deadline", code=-9, seconds=23.0)).stage.result == "failed"
+
+
 def up(given: dict[str, Any], rank: int) -> dict[str, Any]:
     (event,) = [one for one in given["events"] if one["event"] == "up" and one["rank"] == rank]
     return event
@@ -348,7 +356,9 @@ def test_one_rank_with_wrong_sums_is_named() -> None:
     given = healthy()
     given["events"].append(wrong(2, lambda pattern, place: pattern.expected(place) + 1))
     assert told(judge(given)) == [("GC-MPI-002", ERROR, ("n3",))]
-    assert judge(given, (error("GC-DATA-002", "n3"),)).findings == []
+    explained = judge(given, (error("GC-DATA-002", "n3"),))
+    assert explained.findings == [] and explained.stage.result == "failed"
+    assert explained.stage.why.startswith("explained by GC-DATA-002")
 
 
 def test_wrong_sums_that_no_rank_explains_accuse_nobody() -> None:
