@@ -224,7 +224,7 @@ def _ssh(results: Results, known: Sequence[Finding]) -> Outcome | None:
     says = match.text.says if match else _line(bad[0])
     what = f"Open MPI could not start: ssh from {first} to {listed(hosts)} as the user of the job: {says}"
     evidence = [f"ssh from {first} to {one['host']}: {_line(one)}" for one in bad]
-    others = len(results.hosts) - 1
+    others = len(results.ssh)
     named: tuple[str, ...] = tuple(hosts)
     confidence, subject = SURE, None
     if len(bad) == others > 1 and bad[0]["code"] != NO_DAEMON:

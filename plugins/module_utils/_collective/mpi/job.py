@@ -25,6 +25,8 @@ TERM_SECONDS = 3
 KILL_SECONDS = 2
 #: For ssh to connect, when it is asked why no rank has come up; and the same until it is killed.
 SSH_SECONDS = 5
+#: How many are asked at once.
+SSH_AT_ONCE = 64
 POLL_SECONDS = 0.05
 #: What is kept of the output.  4096 ranks write 5 MB.
 OUT_BYTES, ERR_BYTES = 8 << 20, 64 << 10
@@ -174,13 +176,20 @@ def question(prefix: str) -> str:
 def asked(
     nodes: Sequence[Mapping[str, str]], prefix: str, port: int, environment: Mapping[str, str], who: pwd.struct_passwd
 ) -> list[dict[str, Any]]:
-    """What ssh says about each of these nodes, as the user of the job.  All at once, for at most twice SSH_SECONDS.
+    """What ssh says about these nodes, as the user of the job.  For at most twice SSH_SECONDS, all of them together.
 
-    ``code`` is that of ssh (255 when it could not log in, 127 without a daemon, -1 without an answer), ``text`` what
-    it wrote to standard error, ``calling`` address and port that connections of the user wait for there.
+    Nodes for which less than SSH_SECONDS is left, since others took the time, are not asked and not in the answer: to
+    have got no time would accuse them.  ``code`` is that of ssh (255 when it could not log in, 127 without a daemon, -1
+    without an answer), ``text`` what it wrote to standard error, ``calling`` address and port that connections of the
+    user wait for there.
     """
 
-    def ask(node: Mapping[str, str]) -> dict[str, Any]:
+    end = time.monotonic() + 2 * SSH_SECONDS
+
+    def ask(node: Mapping[str, str]) -> dict[str, Any] | None:
+        left = end - time.monotonic()
+        if left < SSH_SECONDS:
+            return None
         options = ["-x", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={SSH_SECONDS}", "-p", str(port)]
         try:
             done = subprocess.run(
@@ -191,11 +200,11 @@ def asked(
                 cwd="/",
                 start_new_session=True,
                 check=False,
-                timeout=2 * SSH_SECONDS,
+                timeout=left,
                 **identity(who),
             )
         except subprocess.TimeoutExpired:
-            text = f"ssh to {node['address']} gave no answer within {2 * SSH_SECONDS} s"
+            text = f"ssh to {node['address']} gave no answer within {left:.0f} s"
             return {"host": node["host"], "code": -1, "text": text, "calling": []}
         except OSError as error:
             return {"host": node["host"], "code": -1, "text": f"ssh can't be started: {error.strerror}", "calling": []}
@@ -208,8 +217,8 @@ def asked(
 
     if not nodes:
         return []
-    with ThreadPoolExecutor(min(64, len(nodes))) as pool:
-        return list(pool.map(ask, nodes))
+    with ThreadPoolExecutor(min(SSH_AT_ONCE, len(nodes))) as pool:
+        return [answer for answer in pool.map(ask, nodes) if answer is not None]
 
 
 def run(given: Mapping[str, Any]) -> dict[str, Any]:

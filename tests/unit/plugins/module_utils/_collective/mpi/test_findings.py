@@ -189,6 +189,8 @@ def test_with_two_nodes_ssh_accuses_neither() -> None:
 def test_ssh_to_nobody_is_the_business_of_the_node_that_starts() -> None:
     given = copy.deepcopy(RECORDED["4.1.4 denied"])
     given["ssh"] = [dict(given["ssh"][1], host=host) for host in ("n2", "n3")]
+    # Of more nodes, those for which there was no time were not asked.
+    assert told(judge(given, hosts=[*HOSTS, "n4"])) == [("GC-MPI-001", ERROR, ("n1",))]
     assert told(judge(given)) == [("GC-MPI-001", ERROR, ("n1",))]
 
 

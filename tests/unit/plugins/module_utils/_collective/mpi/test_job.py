@@ -135,6 +135,26 @@ def test_an_ssh_that_hangs_is_an_answer(tmp_path: Path, run_id: str, monkeypatch
     assert "gave no answer" in said["ssh"][0]["text"]
 
 
+def test_many_that_hang_are_asked_no_longer_than_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is not asked in time is not in the answer, and so not accused."""
+    monkeypatch.setattr(job, "SSH_SECONDS", 0.5)
+    monkeypatch.setattr(job, "SSH_AT_ONCE", 2)
+    program(tmp_path / "ssh", "exec sleep 60")
+    nodes = [{"host": f"n{number}", "address": f"192.0.2.{number}"} for number in range(1, 9)]
+    began = time.monotonic()
+    answers = job.asked(nodes, "/opt/openmpi", 22, {"PATH": f"{tmp_path}:{job.PATH}"}, job.owner(""))
+    assert time.monotonic() - began < 3
+    assert [(one["host"], one["code"]) for one in answers] == [("n1", -1), ("n2", -1)]
+
+
+def test_all_are_asked_where_nobody_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job, "SSH_AT_ONCE", 2)
+    program(tmp_path / "ssh", "exit 0")
+    nodes = [{"host": f"n{number}", "address": f"192.0.2.{number}"} for number in range(1, 9)]
+    answers = job.asked(nodes, "/opt/openmpi", 22, {"PATH": f"{tmp_path}:{job.PATH}"}, job.owner(""))
+    assert [(one["host"], one["code"]) for one in answers] == [(one["host"], 0) for one in nodes]
+
+
 def test_a_daemon_is_known_by_its_command_line(run_id: str) -> None:
     """On another node the variables of mpirun are not there.  An editor with the same words is none."""
     environment = {"PATH": os.environ["PATH"]}
