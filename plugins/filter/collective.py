@@ -12,6 +12,7 @@ from ansible.errors import AnsibleFilterError
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import (
     host_labels,
+    limits,
     matrix,
     plan,
     rails,
@@ -81,9 +82,26 @@ def collective_rails(known_members: Sequence[Mapping[str, Any]]) -> dict[str, li
     return rails.by_host(known_members)
 
 
-def collective_limit_problems(limits: Any, sizes_bytes: Sequence[int]) -> list[str]:
+def collective_limit_problems(wanted: Any, sizes_bytes: Sequence[int]) -> list[str]:
     """See collective_limit_problems.yml."""
-    return [one.sentence() for one in speed_limits.read(limits, [int(size) for size in sizes_bytes])[1]]
+    return [one.sentence() for one in speed_limits.read(wanted, [int(size) for size in sizes_bytes])[1]]
+
+
+def collective_value_problems(values: Mapping[str, Any]) -> list[str]:
+    """See collective_value_problems.yml."""
+    numbers = {
+        name: [_number(one) for one in value] if isinstance(value, list) else _number(value)
+        for name, value in values.items()
+    }
+    return [f"cluster_check_{text}." for text in limits.out_of_range(numbers)]
+
+
+def _number(value: Any) -> float:
+    """A number as a module reads it, also from text."""
+    try:
+        return int(str(value))
+    except ValueError:
+        return float(value)
 
 
 def collective_pairs(
@@ -147,5 +165,6 @@ class FilterModule:
             "collective_pair_jobs": collective_pair_jobs,
             "collective_pair_results": collective_pair_results,
             "collective_limit_problems": collective_limit_problems,
+            "collective_value_problems": collective_value_problems,
             "collective_mpi_job": collective_mpi_job,
         }

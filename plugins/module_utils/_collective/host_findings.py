@@ -15,8 +15,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import unit
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run_data import Results, Run
 
-#: What ``limits.out_of_range`` says.
-REFUSED = re.compile(r"^\w+ is [\d.]+, expected [\d.]+ to [\d.]+")
+#: How a step refuses a value: ``limits.out_of_range``, ``begin.wrong_ranges``, and the look at a node.
+REFUSED = re.compile(r"^(range )?\w+ is \S+( to \S+)?, expected ")
 FIX_REFUSED = "change the variable of the check that the text follows from"
 STATIC, FACTS = "static", "facts"
 #: Step to the keys of which its answer has one.
@@ -37,20 +37,20 @@ def lost(run: Run) -> Lost:
     A host that only gave no answer when it was looked at, or that was lost after its work, is not gone: what it
     measured counts.
     """
-    missed: dict[str, list[str]] = {}
-    gone: dict[str, str] = {}
+    missed: dict[tuple[str, bool], list[str]] = {}
+    gone: dict[str, tuple[str, bool]] = {}
     for host in run.selected:
         look = run.static.get(host, {})
         looked = not (run.static or run.check_mode) or "static" in look or bool(look.get("skipped"))
         step = _missed(run, host)
-        if step:
-            gone[host] = step if looked else STATIC
-        if step or not looked:
-            missed.setdefault(gone.get(host, STATIC), []).append(host)
-        elif host in run.unreachable:
-            missed.setdefault(FACTS, []).append(host)
-    by_step = {step: _no_answer(run, step, hosts) for step, hosts in missed.items()}
-    return Lost(list(by_step.values()), {host: by_step[step] for host, step in gone.items()})
+        if step or not looked or host in run.unreachable:
+            first = STATIC if not looked else step or FACTS
+            told = (first, bool(REFUSED.search(_said(run, first, host))))
+            missed.setdefault(told, []).append(host)
+            if step:
+                gone[host] = told
+    found = {told: _no_answer(run, told[0], hosts) for told, hosts in missed.items()}
+    return Lost(list(found.values()), {host: found[told] for host, told in gone.items()})
 
 
 def _missed(run: Run, host: str) -> str:
@@ -63,16 +63,19 @@ def _missed(run: Run, host: str) -> str:
     return next((step for step in steps if not getattr(run, step).get(host, {}).keys() & ANSWER[step]), "")
 
 
+def _said(run: Run, step: str, host: str) -> str:
+    """What came in place of an answer."""
+    answer = run.unreachable.get(host, "") if step == FACTS else getattr(run, step).get(host, {}).get("msg", "")
+    said = str(answer).strip().splitlines()
+    return said[0][:300] if said else "the controller lost it before this step"
+
+
 def _no_answer(run: Run, step: str, hosts: Sequence[str]) -> Finding:
-    texts = []
-    for host in hosts:
-        answer = run.unreachable.get(host, "") if step == FACTS else getattr(run, step).get(host, {}).get("msg", "")
-        said = str(answer).strip().splitlines()
-        texts.append(f"{host}: {said[0][:300]}" if said else f"{host}: the controller lost it before this step")
-    said_by_all = {text.partition(": ")[2] for text in texts}
-    refusal = said_by_all.pop() if len(said_by_all) == 1 else ""
-    if REFUSED.search(refusal):
-        cause = f"{listed(hosts)} refused the step '{step}': {refusal}"
+    """hosts: all of them refused the step, or none of them."""
+    said = {host: _said(run, step, host) for host in hosts}
+    texts = [f"{host}: {text}" for host, text in said.items()]
+    if REFUSED.search(said[hosts[0]]):
+        cause = f"{listed(hosts)} refused the step '{step}': {said[hosts[0]]}"
         return Finding("GC-HOST-001", ERROR, (), cause, FIX_REFUSED, tuple(texts), reproduce=repair.check())
     return Finding(
         "GC-HOST-001",

@@ -51,6 +51,17 @@ def test_limits_are_judged_by_the_sizes_of_the_run() -> None:
     ]
 
 
+def test_numbers_that_no_node_takes_are_told_with_their_variable() -> None:
+    assert collective.collective_value_problems({"warmup": "5", "size_seconds": 0.5, "sizes_bytes": [4, "8"]}) == []
+    values = {"warmup": "-1", "size_seconds": "nan", "timeout_seconds": 1e20, "sizes_bytes": [4, "3"]}
+    assert collective.collective_value_problems(values) == [
+        "cluster_check_warmup is -1, expected 0 to 1000.",
+        "cluster_check_size_seconds is nan, expected 0 to 3600.",
+        "cluster_check_timeout_seconds is 1e+20, expected 0.1 to 3600.",
+        "cluster_check_sizes_bytes is 3, expected 4 to 8589934592.",
+    ]
+
+
 def test_a_job_of_open_mpi_is_made_of_the_results_of_the_other_steps() -> None:
     tools = {"prefix": "/usr", "python": "/opt/python", "mpirun": True, "key": True}
     launch = {host: {"address": f"192.0.2.{host[1:]}", "openmpi": tools} for host in ("n1", "n2", "n3")}

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import diagnosis, plan
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import diagnosis, limits, plan
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import console, schema
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import begin
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run_data import Run as Data
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import step as look
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.verdict import Report
 
 HOSTS = ["n1", "n2", "n3", "n4"]
@@ -288,6 +290,41 @@ def test_a_step_that_all_refuse_accuses_nobody() -> None:
     assert "refused the step 'collect': wait_seconds is 99999, expected 0 to 14400" in found.headline
     assert "ping" not in found.findings[0].fix + found.findings[0].reproduce
     assert found.stages[2].result == "failed" and found.stages[2].why == "no size was finished by all ranks"
+
+
+def refusals() -> list[str]:
+    """Every text with which a step refuses what it is given."""
+    wrong = [
+        {name: value}
+        for name, (low, high) in limits.LIMITS.items()
+        for value in (-1, 0.01, 10 * high, 1e20, float("nan"), float("inf"))
+        if not low <= value <= high
+    ]
+    texts = [text for one in wrong for text in limits.out_of_range(one)]
+    spans = ((29599, 29500), (0, 70000), (-5, 3))
+    texts += begin.wrong_ranges([{"name": "rendezvous", "first": first, "last": last} for first, last in spans])
+    texts.append("; ".join(texts[:3]))
+    given = {"host": "n1", "members": [], "plan": {}, "user": "", "torch_python": ""}
+    return [*texts, look.taken(lambda *_argv: (0, "", ""), given)["msg"]]
+
+
+@pytest.mark.parametrize("text", refusals())
+def test_whatever_a_step_refuses_accuses_nobody(text: str) -> None:
+    run = Run()
+    run.launch = {host: {"failed": True, "msg": text} for host in HOSTS}
+    found = run.diagnose()
+    assert ids(found) == [("GC-HOST-001", ())] and f"refused the step 'launch': {text[:60]}" in found.headline
+
+
+def test_who_refuses_a_step_is_not_told_with_who_is_lost() -> None:
+    """Each has a value of its own, and none of them is at fault for that."""
+    run = Run()
+    run.launch["n1"] = {"failed": True, "msg": "samples is 99, expected 1 to 32"}
+    run.launch["n2"] = {"unreachable": True, "msg": "Connection timed out"}
+    run.launch["n3"] = {"failed": True, "msg": "samples is 0, expected 1 to 32"}
+    found = run.diagnose()
+    assert ids(found)[:2] == [("GC-HOST-001", ()), ("GC-HOST-001", ("n2",))] and set(found.culprits) == {"n2"}
+    assert found.findings[0].evidence == ("n1: samples is 99, expected 1 to 32", "n3: samples is 0, expected 1 to 32")
 
 
 def test_a_worker_that_could_not_start() -> None:

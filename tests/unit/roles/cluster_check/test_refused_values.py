@@ -1,0 +1,94 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Values that no node would take are refused by the role itself, all at once, and no host is needed for that."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits
+
+PROJECT = Path(__file__).parents[4]
+ROLE = PROJECT / "roles" / "cluster_check"
+HOSTS = ["n1", "n2"]
+PLAY: dict[str, Any] = {
+    "hosts": "all",
+    "gather_facts": False,
+    "tasks": [
+        {
+            "ansible.builtin.import_role": {
+                "name": "baremetal.gpu_cluster.cluster_check",
+                "tasks_from": "assert_role_vars",
+            }
+        }
+    ],
+}
+
+
+def refuse(folder: Path, **variables: Any) -> str:
+    """What the role says of these variables; empty when it takes them."""
+    playbook = folder / "play.json"
+    playbook.write_text(json.dumps([dict(PLAY, vars={"cluster_check_members": HOSTS, **variables})]))
+    done = subprocess.run(
+        [Path(sys.executable).parent / "ansible-playbook", "-i", ",".join(HOSTS), playbook],
+        env={**os.environ, "ANSIBLE_CONFIG": str(PROJECT / "ansible.cfg"), "ANSIBLE_STDOUT_CALLBACK": "default"},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "UNREACHABLE" not in done.stdout
+    assert done.returncode in (0, 2), done.stdout + done.stderr
+    return done.stdout + done.stderr if done.returncode else ""
+
+
+def test_all_values_that_no_node_takes_are_refused_at_once(tmp_path: Path) -> None:
+    said = refuse(
+        tmp_path,
+        cluster_check_warmup=-1,
+        cluster_check_samples="33",
+        cluster_check_sizes_bytes=[4, 2],
+        cluster_check_probe_timeout_seconds=1e20,
+        cluster_check_openmpi_deadline_seconds=0,
+        cluster_check_rendezvous_first=29599,
+        cluster_check_rendezvous_last=29500,
+    )
+    for text in (
+        "cluster_check_warmup is -1, expected 0 to 1000.",
+        "cluster_check_samples is 33, expected 1 to 32.",
+        "cluster_check_sizes_bytes is 2, expected 4 to 8589934592.",
+        "cluster_check_probe_timeout_seconds is 1e+20, expected 0.1 to 3600.",
+        "cluster_check_openmpi_deadline_seconds = 0, expected 1 to 7200.",
+        "cluster_check_rendezvous_first = 29599 is above cluster_check_rendezvous_last = 29500",
+    ):
+        assert text in said
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("warmup", 1001), ("rendezvous_last", 1001), ("openmpi_deadline_seconds", 7201)],
+)
+def test_one_of_them_is_enough(tmp_path: Path, name: str, value: int) -> None:
+    assert f"cluster_check_{name} " in refuse(tmp_path, **{f"cluster_check_{name}": value})
+
+
+def test_the_defaults_are_taken(tmp_path: Path) -> None:
+    assert refuse(tmp_path) == ""
+
+
+def test_every_number_of_the_role_that_has_a_range_is_judged() -> None:
+    options = yaml.safe_load((ROLE / "meta" / "argument_specs.yml").read_text())["argument_specs"]["main"]["options"]
+    (task,) = yaml.safe_load((ROLE / "tasks" / "assert_role_vars.yml").read_text())
+    judged = {name: f"{{{{ cluster_check_{name} }}}}" for name in limits.LIMITS if f"cluster_check_{name}" in options}
+    # It has a narrower range of its own: the role adds to it.
+    del judged["deadline_seconds"]
+    assert task["vars"]["__cluster_check_values"] == judged
