@@ -140,7 +140,8 @@ RANK = _record(
         "says": _text("What that text means; empty when no table knows it."),
         "explained_by": _text("The id of the finding that explains it, or empty."),
     },
-    optional=("text", "says", "explained_by"),
+    # Reports of earlier releases have no process_state.
+    optional=("text", "says", "explained_by", "process_state"),
 )
 UNEXPLAINED = _record(
     {
