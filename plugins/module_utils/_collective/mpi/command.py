@@ -66,23 +66,6 @@ def argv(mpirun: str, python: str, addresses: Sequence[str], *, prefix: str, sec
     ]
 
 
-def environment(run_id: str, login: Mapping[str, str], files: Sequence[str], as_root: bool) -> dict[str, str]:
-    """What mpirun gets: the login, what PAM and the launcher give to jobs, and the marks of this run.
-
-    files: texts of NAME=value, later ones win.
-    """
-    given = {name: value for text in files for name, value in variables(text).items()}
+def environment(run_id: str, login: Mapping[str, str], given: Mapping[str, str], as_root: bool) -> dict[str, str]:
+    """What mpirun gets: the login, what the node gives to jobs, and the marks of this run."""
     return {**login, **given, **(AS_ROOT if as_root else {}), **dict.fromkeys(MARKS, run_id)}
-
-
-def variables(text: str) -> dict[str, str]:
-    """NAME=value of /etc/environment and of the launcher's file; quotes around a value go, as pam_env(8) has it."""
-    found = {}
-    for line in text.splitlines():
-        name, equals, value = line.strip().partition("=")
-        name = name[len("export ") :].strip() if name.startswith("export ") else name.strip()
-        if equals and name.isidentifier():
-            value = value.strip()
-            quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
-            found[name] = value[1:-1] if quoted else value
-    return found

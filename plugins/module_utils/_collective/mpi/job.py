@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import job_variables
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mpi import command, output
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import guardian
 
@@ -33,8 +34,6 @@ OUT_BYTES, ERR_BYTES = 8 << 20, 64 << 10
 DAEMONS = ("orted", "prted")
 #: As sshd gives it to a command.
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
-#: What a session of PAM and the launcher give to a job; later ones win.
-FILES = ("/etc/environment", "/etc/gpu-cluster/environment")
 
 
 class StartError(Exception):
@@ -53,15 +52,6 @@ def login(who: pwd.struct_passwd) -> dict[str, str]:
     """The variables of a command over ssh."""
     names = {"USER": who.pw_name, "LOGNAME": who.pw_name, "HOME": who.pw_dir, "SHELL": who.pw_shell}
     return {"PATH": PATH, "LANG": "C.UTF-8", **names}
-
-
-def texts(paths: Sequence[str] = FILES) -> list[str]:
-    """The files that are there."""
-    found = []
-    for path in paths:
-        with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as stream:
-            found.append(stream.read())
-    return found
 
 
 def identity(who: pwd.struct_passwd) -> dict[str, Any]:
@@ -225,7 +215,7 @@ def run(given: Mapping[str, Any]) -> dict[str, Any]:
     """The whole stage on this node.  given: the options of collective_mpi."""
     run_id, prefix, nodes, user = given["run_id"], given["prefix"], given["nodes"], given["user"]
     who = owner(user)
-    environment = command.environment(run_id, login(who), texts(), who.pw_uid == 0)
+    environment = command.environment(run_id, login(who), job_variables.values(), who.pw_uid == 0)
     argv = command.argv(
         f"{prefix}/bin/mpirun",
         given["python"],

@@ -10,8 +10,8 @@ import platform
 import sys
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import launch, session, unit
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import job_variables, limits
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import launch, unit
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run.service import Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import files
 
@@ -109,7 +109,7 @@ def taken(run: Run, given: dict[str, Any]) -> dict[str, Any]:
         "ranges": [dict(one, samples=given["samples"]) for one in ranges],
         "rails": given["rails"],
         "lifetime_seconds": given["lifetime_seconds"],
-        "variables": session.variables(),
+        "variables": job_variables.values(),
     }
     result = {
         "changed": False,

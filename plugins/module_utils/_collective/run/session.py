@@ -1,17 +1,13 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a job of the user has and a service has not: the limits of a session, and variables that the node gives to jobs.
+"""What a job of the user has and a service has not: the limits of a session.
 
-The ranks of a check get both, so that what a job would lack is lacking in the check.
+The ranks of a check get them, so that what a job would lack is lacking in the check.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mpi import command
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mpi.job import FILES, texts
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run.service import Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import resources
 
@@ -45,12 +41,4 @@ def parsed(text: str) -> dict[str, str]:
         if match["name"] in LIMITS:
             both = f"{match['soft']}:{match['hard']}"
             found[LIMITS[match["name"]]] = both.replace("unlimited", "infinity")
-    return found
-
-
-def variables(paths: Sequence[str] = FILES) -> dict[str, str]:
-    """What PAM and the launcher give to jobs; of two files the later one wins."""
-    found: dict[str, str] = {}
-    for text in texts(paths):
-        found.update(command.variables(text))
     return found

@@ -55,16 +55,13 @@ def test_the_program_runs_from_its_argument() -> None:
     assert "libmpi can't be loaded" in events[1]["text"] and rest.strip() == "" and done.returncode == 1
 
 
-def test_jobs_get_what_pam_and_the_launcher_give_and_the_marks_of_the_run() -> None:
-    pam = '# comment\nexport OMP_NUM_THREADS=4\nUCX_NET_DEVICES="mlx5_0:1"\nno assignment\nA-B=1\n'
-    launcher = "NCCL_SOCKET_IFNAME==fab0\nOMP_NUM_THREADS=8\n"
-    found = command.environment("run-1", {"HOME": "/home/train"}, [pam, launcher], False)
-    assert found == {
-        "HOME": "/home/train",
-        "OMP_NUM_THREADS": "8",
-        "UCX_NET_DEVICES": "mlx5_0:1",
+def test_jobs_get_what_the_node_gives_and_the_marks_of_the_run() -> None:
+    given = {"NCCL_SOCKET_IFNAME": "=fab0", "HOME": "/scratch"}
+    assert command.environment("run-1", {"HOME": "/home/train", "USER": "train"}, given, False) == {
+        "HOME": "/scratch",
+        "USER": "train",
         "NCCL_SOCKET_IFNAME": "=fab0",
         "OMPI_MCA_gpu_cluster_check": "run-1",
         "PRTE_MCA_gpu_cluster_check": "run-1",
     }
-    assert command.environment("run-1", {}, [], True)["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] == "1"
+    assert command.environment("run-1", {}, {}, True)["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] == "1"

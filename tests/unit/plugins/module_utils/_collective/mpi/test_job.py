@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import job_variables
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mpi import command, job
 
 EVENT = '{"gpu_cluster_mpi": "start", "rank": 0, "at": 0.0, "host": "n1"}'
@@ -46,7 +47,7 @@ def run(folder: Path, run_id: str, mpirun: str, monkeypatch: pytest.MonkeyPatch,
     """One call, with ``folder`` as the prefix."""
     program(folder / "bin" / "mpirun", mpirun)
     monkeypatch.setattr(job, "PATH", f"{folder / 'bin'}:{job.PATH}")
-    monkeypatch.setattr(job, "FILES", ())
+    monkeypatch.setattr(job_variables, "values", dict)
     nodes = [{"host": f"n{number}", "address": f"192.0.2.{number}"} for number in (1, 2, 3)]
     given = {"run_id": run_id, "prefix": str(folder), "python": sys.executable, "user": "", "ssh_port": 22}
     return job.run({**given, "nodes": nodes, "deadline_seconds": 20, **changes})
@@ -65,7 +66,7 @@ def test_a_job_gets_the_marks_and_the_login_of_its_user(
     monkeypatch.setenv("ONLY_HERE", "1")
     program(tmp_path / "bin" / "ssh", "exit 0")
     said = run(tmp_path, run_id, "env", monkeypatch)
-    given = command.variables(said["text"])
+    given = job_variables.parsed(said["text"])
     assert {given[name] for name in command.MARKS} == {run_id}
     assert given["HOME"] == job.owner("").pw_dir and "ONLY_HERE" not in given
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Limits and variables of a job: as the kernel and the files of a node have them, and as a process gets them."""
+"""Limits of a job: as the kernel has them, and as a process gets them."""
 
 from __future__ import annotations
 
@@ -76,12 +76,3 @@ def test_what_a_guardian_starts_gets_them() -> None:
     assert done.returncode == 0, done.stderr
     found = session.parsed(done.stdout)
     assert found["NOFILE"] == "77:99" and found["CORE"] == "0:0"
-
-
-def test_variables_are_those_of_the_files_the_later_one_first(tmp_path: Path) -> None:
-    pam, launcher = tmp_path / "pam", tmp_path / "launcher"
-    pam.write_text("# of the site\nHTTP_PROXY='http://192.0.2.1:3128'\nNCCL_DEBUG=WARN\n")
-    launcher.write_text("NCCL_SOCKET_IFNAME==fab0\nNCCL_DEBUG=INFO\n")
-    found = session.variables([str(pam), str(tmp_path / "none"), str(launcher)])
-    assert found == {"HTTP_PROXY": "http://192.0.2.1:3128", "NCCL_DEBUG": "INFO", "NCCL_SOCKET_IFNAME": "=fab0"}
-    assert session.variables([str(tmp_path / "none")]) == {}
