@@ -44,6 +44,7 @@ TITLES = {
     "foreign": "another service answers on half of the ephemeral range of a node",
     "duplicate": "another machine has the address of a node",
     "interface": "the inventory names an interface that a node does not have",
+    "gloo": "the environment of jobs on a node names an interface for gloo that it does not have",
     "slow": "the cable of a node is slow",
     "taken": "another program listens on a rendezvous port of a node",
     "rack": "the uplink of a rack is down",

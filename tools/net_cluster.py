@@ -39,7 +39,7 @@ IPV6_NETWORK = "fd00:20::"
 #: (net.ipv4.neigh.default.gc_thresh3, 1024 by default); fixed entries do not count there.
 DYNAMIC_NEIGHBOURS = 16
 START_SECONDS = 30
-#: What makes a process a node: its name, its own /sys, /run and /etc/hosts. The shell stays the first process of the
+#: What makes a process a node: its name, its own /sys, /run and files in /etc. The shell stays the first process of the
 #: node, so that it takes care of the processes that lost their parent, until its standard input ends.
 NODE_SCRIPT = """
 set -e
@@ -48,6 +48,7 @@ mount -t sysfs sysfs /sys
 mount -t tmpfs -o size="$3",mode=755 tmpfs /run
 mount --bind "$2" /etc/hosts
 if [ -f /etc/security/limits.conf ]; then mount --bind "$4" /etc/security/limits.conf; fi
+if [ -f /etc/environment ]; then mount --bind "$5" /etc/environment; fi
 ip link set lo up
 echo ready
 cat >/dev/null
@@ -239,7 +240,9 @@ class NetCluster:
             hosts.write_text(hosts_text(self.nodes))
             limits = self.folder / node.name / "limits.conf"
             limits.write_text(limits_text())
-            arguments = [node.name, str(hosts), str(self.run_bytes), str(limits)]
+            environment = self.folder / node.name / "environment"
+            environment.touch()
+            arguments = [node.name, str(hosts), str(self.run_bytes), str(limits), str(environment)]
             holders[node] = self._hold([*options, "sh", "-c", NODE_SCRIPT, "node", *arguments])
         for process in self._holders:
             ready(process)

@@ -13,8 +13,8 @@ version_added: "0.1.0"
 description:
   - First step of a check of the cluster. It reads what names mean on this node, its interfaces, the way to each
     member, the port range of the kernel, who listens on ports of the rendezvous, the limits of the user who runs the
-    ranks, what its packet filter would block, which interface NCCL would take, ssh host keys, free space and the
-    clock.
+    ranks, what its packet filter would block, which interface NCCL would take, what jobs are told about
+    interfaces, ssh host keys, free space and the clock.
   - Opens no connection to another member, and judges nothing. The findings are made by
     M(baremetal.gpu_cluster.collective_diagnose), from the results of all nodes.
   - Starts one process, where there is a C(libnccl.so.2), for the time of one call of C(ncclGetUniqueId()). It runs as
@@ -261,6 +261,13 @@ static:
         error: ""
         settings: {NCCL_SOCKET_IFNAME: {value: "=ens1f0", source: /etc/gpu-cluster/environment}}
         why: ""
+    environment:
+      description:
+        - The variables of C(/etc/environment) and C(/etc/gpu-cluster/environment) that gloo and NCCL read in jobs,
+          with C(value) and C(source), the file. They begin with C(GLOO_), C(NCCL_) or C(TORCH_NCCL_).
+      type: dict
+      returned: always
+      sample: {GLOO_SOCKET_IFNAME: {value: ens1f0, source: /etc/gpu-cluster/environment}}
     denials:
       description: How many accesses SELinux refused in the last ten minutes; null where there is no SELinux.
       type: int

@@ -220,6 +220,21 @@ def wrong_interface(net: NetCluster, names: Sequence[str], rng: random.Random) -
     )
 
 
+def jobs_interface(net: NetCluster, names: Sequence[str], rng: random.Random) -> Injected:
+    """The ranks of the check take the data network all the same, so the all_reduce passes."""
+    name = rng.choice(list(names))
+    path = net.folder / name / "environment"
+    path.write_text("GLOO_SOCKET_IFNAME=eth9\n")
+    return Injected(
+        f"/etc/environment of {name} has GLOO_SOCKET_IFNAME=eth9",
+        frozenset({name}),
+        frozenset({"GC-NODE-016"}),
+        lambda: int("eth9" in net.run(name, "cat", "/etc/environment")),
+        lambda: path.write_text(""),
+        ("GLOO_SOCKET_IFNAME is eth9 in /etc/environment", "there is no interface eth9"),
+    )
+
+
 def foreign(net: NetCluster, names: Sequence[str], rng: random.Random) -> Injected:
     """Some of a node's ports lead to another service, as an address translation or a proxy does it."""
     name = rng.choice(list(names))
@@ -280,6 +295,7 @@ MESH = (
     Fault("foreign", foreign),
     Fault("duplicate", duplicate, raw=False),
     Fault("interface", wrong_interface, raw=False),
+    Fault("gloo", jobs_interface),
 )
 
 

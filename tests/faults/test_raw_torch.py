@@ -32,12 +32,19 @@ class Said(NamedTuple):
     text: str
 
 
+def job_interface(net: NetCluster, name: str) -> str:
+    """What a login gives to a job, where it says something about it."""
+    line = net.run(name, "grep", "GLOO_SOCKET_IFNAME=", "/etc/environment", check=False)
+    return line.partition("=")[2].strip() or INTERFACE
+
+
 def all_reduce(net: NetCluster) -> list[Said]:
     """One rank on each node; the clock starts when torch is imported everywhere."""
     ranks = []
     for number, name in enumerate(net.names):
         rendezvous = f"{net.nodes[0].address}:{PORT}"
-        program = [net.torch_python, PROGRAM, str(number), str(len(net.names)), rendezvous, INTERFACE]
+        interface = job_interface(net, name)
+        program = [net.torch_python, PROGRAM, str(number), str(len(net.names)), rendezvous, interface]
         ranks.append(
             subprocess.Popen(
                 [*net.enter(name), *program, str(TIMEOUT_SECONDS)],

@@ -361,6 +361,51 @@ def test_a_wrong_interface_of_nccl_is_named_and_its_variable_mends_it(
     assert back.code == 0, back.text
 
 
+def test_what_jobs_get_for_gloo_was_changed_by_hand(cluster: Cluster, nodes: list[str]) -> None:
+    """The all_reduce of the check passes all the same, so the look alone is asked."""
+    first, second = nodes[:2]
+    file = "/etc/gpu-cluster/environment"
+    keep, undo = f"cp -a {file} /run/gc-environment", f"cp -a /run/gc-environment {file}; rm /run/gc-environment"
+    changes = {
+        first: "s/^GLOO_SOCKET_IFNAME=.*/GLOO_SOCKET_IFNAME=eth9/",
+        second: "s/^GLOO_SOCKET_IFNAME=.*/GLOO_SOCKET_IFNAME=eth0/",
+    }
+    with ExitStack() as faults:
+        for node, change in changes.items():
+            faults.enter_context(broken(cluster, node, f"{keep} && sed -i '{change}' {file}", undo))
+        ended = look(cluster)
+        assert named(ended) == {("GC-NODE-016", (first,)), ("GC-NODE-016", (second,))}, ended.text
+        assert set(ended.report["culprits"]) == {first}
+        gone, beside = ended.report["findings"]
+        assert gone["cause"].endswith(f"GLOO_SOCKET_IFNAME is eth9 in {file}, and there is no interface eth9")
+        assert f"take eth0 on {second} and not fab0" in beside["cause"] and beside["severity"] == "warning"
+        for one in (gone, beside):
+            assert one["variables"] == {} and "--tags launcher" in one["command"]
+        run = cluster.play("site.yml", "--tags", "launcher", "--limit", f"{first},{second}")
+        assert run.code == 0, run.text
+        assert named(look(cluster)) == set()
+
+
+def test_a_longer_list_of_gloo_on_one_node_is_named_and_its_variable_mends_it(
+    cluster: Cluster, nodes: list[str]
+) -> None:
+    """The role allows it, since it sees one node: the ranks with two interfaces wait for a second one of the others."""
+    node = nodes[1]
+    wide = overlay(cluster, {node: {"launcher_host_environment": {"GLOO_SOCKET_IFNAME": "fab0,eth0"}}})
+    try:
+        run = cluster.play("site.yml", "--tags", "launcher", "--limit", node, *wide)
+        assert run.code == 0, run.text
+        ended = look(cluster, *wide)
+        assert named(ended) == {("GC-NODE-016", (node,))}, ended.text
+        found = finding(ended, "GC-NODE-016")
+        assert found["severity"] == "error" and f"2 on {node}" in found["cause"], found
+        assert found["variables"] == {node: {"launcher_host_environment": {"GLOO_SOCKET_IFNAME": "fab0"}}}
+        assert named(mended(cluster, found, "launcher")) == set()
+    finally:
+        back = cluster.play("site.yml", "--tags", "launcher", "--limit", node)
+    assert back.code == 0, back.text
+
+
 def test_an_environment_of_jobs_that_was_changed_by_hand(cluster: Cluster, nodes: list[str], nccl: str) -> None:
     first, second = nodes[:2]
     file = "/etc/gpu-cluster/environment"

@@ -26,6 +26,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
     INTERFACE,
     NCCL,
     NONE,
+    OF_HOST,
+    OF_JOBS,
     OPENMPI,
     STATE,
     TOOLKIT,
@@ -38,7 +40,10 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._tuning.para
 
 TORCH_ID = "GC-VER-001"
 #: Variables of the inventory that are compared with what a node has, or say what to compare.
-WISHES = (DRIVER, STATE, NCCL, TORCH, TOOLKIT, TOOLKITS, COUNT, INTERFACE, OPENMPI, ssh_certificates.RENEW, NEIGHBOURS)
+WISHES = (
+    *(DRIVER, STATE, NCCL, TORCH, TOOLKIT, TOOLKITS, COUNT, INTERFACE, OPENMPI, ssh_certificates.RENEW, NEIGHBOURS),
+    *(OF_JOBS, OF_HOST),
+)
 
 
 @dataclass(frozen=True)

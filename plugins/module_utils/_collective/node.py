@@ -23,6 +23,15 @@ TOOLKITS = "cuda_toolkit_versions"
 COUNT = "gpu_cluster_gpus"
 INTERFACE = "gpu_cluster_fabric_interface"
 OPENMPI = "openmpi_version"
+#: What role launcher gives to jobs, on all members and on one.
+OF_JOBS = "launcher_environment"
+OF_HOST = "launcher_host_environment"
+
+
+def job_wishes(wishes: Mapping[str, Any]) -> dict[str, str]:
+    """What the inventory gives to the jobs of a host.  wishes: its variables."""
+    both = [wishes.get(name) for name in (OF_JOBS, OF_HOST)]
+    return {str(name): str(value) for one in both if isinstance(one, Mapping) for name, value in one.items()}
 
 
 def listed(names: Sequence[str]) -> str:

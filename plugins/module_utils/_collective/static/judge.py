@@ -11,6 +11,7 @@ from typing import Any
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import (
     judge_clock,
+    judge_gloo,
     judge_host_keys,
     judge_names,
     judge_nccl,
@@ -45,6 +46,7 @@ def findings(
         *judge_ways.findings(view),
         *judge_names.findings(view),
         *judge_nccl.findings(view, backend, gpus),
+        *judge_gloo.findings(view, pins or {}),
         *judge_node.findings(view, plan, user),
         *judge_neighbours.findings(view, pins or {}),
         *judge_host_keys.findings(view, user, refusals),

@@ -18,6 +18,7 @@ from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import (
     arp,
+    environment,
     host_keys,
     interfaces,
     listeners,
@@ -93,6 +94,7 @@ def look(
         "limits": resources.parse_limits(_said(run, resources.limits_command(user))),
         "cpus": os.cpu_count() or 1,
         "rdma": _folder("/sys/class/infiniband"),
+        "environment": environment.of_libraries(),
         "packet_filter": _packet_filter(own, ways, plan),
         "denials": _denials(run),
         "host_keys": host_keys.own(read, _folder),

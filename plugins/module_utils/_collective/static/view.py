@@ -68,6 +68,16 @@ def together(pairs: Iterable[tuple[Key, str]]) -> dict[Key, list[str]]:
     return found
 
 
+def minority(values: Mapping[str, Key]) -> tuple[list[str], list[str]]:
+    """The hosts with another value than most, and those with that one.
+
+    Nobody is in the minority where no value is that of more than half of all, as among two hosts.
+    """
+    many = max(together((value, host) for host, value in values.items()).values(), key=len, default=[])
+    few = [host for host, value in values.items() if value != values[many[0]]]
+    return (few, many) if 2 * len(many) > len(values) else ([], many)
+
+
 def site(tag: str, hosts: Sequence[str]) -> str:
     """The command that lets a role bring these hosts into the state of the inventory."""
     return repair.site(tag, hosts)

@@ -28,13 +28,19 @@ def test_wishes_of_each_host() -> None:
             "gpu_cluster_gpus": 8,
             "nvidia_driver_version": "580",
             "nvidia_driver_state": "absent",
+            "launcher_environment": {"NCCL_ALGO": "Ring"},
             "ansible_host": "192.0.2.11",
         },
         "n2": Broken(gpu_cluster_gpus=4, nccl_version="{{ site_nccl }}"),
         "n3": {},
     }
     assert collective.collective_pins(hostvars, ["n1", "n2", "n3"]) == {
-        "n1": {"gpu_cluster_gpus": 8, "nvidia_driver_version": "580", "nvidia_driver_state": "absent"},
+        "n1": {
+            "gpu_cluster_gpus": 8,
+            "nvidia_driver_version": "580",
+            "nvidia_driver_state": "absent",
+            "launcher_environment": {"NCCL_ALGO": "Ring"},
+        },
         "n2": {"gpu_cluster_gpus": 4},
         "n3": {},
     }

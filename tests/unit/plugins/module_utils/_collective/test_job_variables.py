@@ -20,6 +20,7 @@ def test_of_two_files_the_later_one_wins_and_each_value_has_its_file(tmp_path: P
         "NCCL_DEBUG": ("INFO", str(launcher)),
         "NCCL_SOCKET_IFNAME": ("=fab0", str(launcher)),
     }
+    assert job_variables.FILES == ("/etc/environment", "/etc/gpu-cluster/environment")
     assert job_variables.values([str(launcher)]) == {"NCCL_SOCKET_IFNAME": "=fab0", "NCCL_DEBUG": "INFO"}
     assert job_variables.values([str(tmp_path / "none")]) == {}
 

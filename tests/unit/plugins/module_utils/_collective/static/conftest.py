@@ -79,6 +79,7 @@ class Sample:
             "limits": {"nofile": 524288, "memlock": -1, "nproc": 100000},
             "cpus": 64,
             "rdma": [],
+            "environment": {},
             "packet_filter": {"readable": True, "why": "", "inbound": {}, "outbound": {}},
             "denials": None,
             "host_keys": [f"ED25519 SHA256:{name}"],

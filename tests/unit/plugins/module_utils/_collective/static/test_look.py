@@ -21,6 +21,7 @@ import pytest
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import service
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import (
     arp,
+    environment,
     host_keys,
     interfaces,
     listeners,
@@ -295,6 +296,19 @@ def test_the_listeners_of_this_machine_are_seen() -> None:
     assert (one["address"], one["port"], one["pid"]) == ("127.0.0.1", port, os.getpid())
 
 
+def test_what_libraries_read_in_jobs_with_its_file_and_without_keys(tmp_path: Path) -> None:
+    pam, launcher = tmp_path / "pam", tmp_path / "launcher"
+    pam.write_text("GLOO_SOCKET_IFNAME=eth9\nPATH=/usr/bin\nTORCH_NCCL_BLOCKING_WAIT=1\nNCCL_PSK=secret\n")
+    launcher.write_text("# ours\nMASTER_ADDR=192.0.2.1\nGLOO_SOCKET_IFNAME=fab0\nNCCL_IB_DISABLE=0\n")
+    assert environment.of_libraries([str(pam), str(launcher)]) == {
+        "GLOO_SOCKET_IFNAME": {"value": "fab0", "source": str(launcher)},
+        "NCCL_IB_DISABLE": {"value": "0", "source": str(launcher)},
+        "TORCH_NCCL_BLOCKING_WAIT": {"value": "1", "source": str(pam)},
+    }
+    # A node on which neither is there, or can be read.
+    assert environment.of_libraries([str(tmp_path), str(tmp_path / "none")]) == {}
+
+
 def test_a_look_at_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """The commands of the node are recorded, the rest is read from the machine that runs the test."""
     asked: list[list[str]] = []
@@ -313,6 +327,7 @@ def test_a_look_at_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(names, "look_up", lambda name: ["192.0.2.1"])
     monkeypatch.setattr(look.arp, "others", lambda *given: [str(given[:2])])
+    monkeypatch.setattr(environment, "of_libraries", lambda: {"NCCL_DEBUG": {"value": "INFO", "source": "/x"}})
     monkeypatch.setattr(look, "_packet_filter", lambda *_given: {"readable": False})
     monkeypatch.setattr(nccl, "of_torch", lambda python: [python])
     members = [
@@ -334,5 +349,6 @@ def test_a_look_at_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     assert host_keys.command(f"{pwd.getpwnam('root').pw_dir}/.ssh/known_hosts") in asked
     assert found["host_keys"] == host_keys.own(look.read, look._folder) and found["known_hosts"] == []
     assert found["neighbour_tables"] == interfaces.neighbour_tables(look.read)
+    assert list(found["environment"]) == ["NCCL_DEBUG"]
     assert len(found["ephemeral_range"]) == 2 and found["seconds"] >= 0 and found["epoch"] > 1e9
     json.dumps(found)
