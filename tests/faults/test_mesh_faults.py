@@ -114,6 +114,24 @@ def test_a_rendezvous_port_that_something_holds_is_told_and_the_check_takes_anot
     results.record("taken", "we", ended.seconds, found["cause"])
 
 
+def test_a_variable_of_jobs_that_differs_is_a_warning_that_names_its_node(
+    clean: NetCluster, rng: random.Random
+) -> None:
+    """NCCL would read it; all nodes may have names of their own cards."""
+    name = rng.choice(clean.names)
+    paths = {one: clean.folder / one / "environment" for one in clean.names}
+    try:
+        for number, (one, path) in enumerate(paths.items()):
+            path.write_text(f"NCCL_IB_TIMEOUT={14 if one == name else 22}\nNCCL_IB_HCA=mlx5_{number}\n")
+        ended = check(clean, "--check")
+    finally:
+        for path in paths.values():
+            path.write_text("")
+    (found,) = ended.report["findings"]
+    assert (found["id"], found["severity"], found["hosts"]) == ("GC-NODE-017", "warning", [name]), ended.text
+    assert found["cause"].endswith("NCCL_IB_TIMEOUT is 14 in /etc/environment, 3 of 4 nodes have 22"), found
+
+
 def test_a_cluster_without_a_fault_passes(clean: NetCluster) -> None:
     """The other tests of this file would be worth nothing if this one were red."""
     ended = check(clean)

@@ -361,27 +361,34 @@ def test_a_wrong_interface_of_nccl_is_named_and_its_variable_mends_it(
     assert back.code == 0, back.text
 
 
-def test_what_jobs_get_for_gloo_was_changed_by_hand(cluster: Cluster, nodes: list[str]) -> None:
+def test_what_jobs_get_for_gloo_and_nccl_was_changed_by_hand(cluster: Cluster, nodes: list[str]) -> None:
     """The all_reduce of the check passes all the same, so the look alone is asked."""
-    first, second = nodes[:2]
+    first, second, third = nodes[:3]
     file = "/etc/gpu-cluster/environment"
     keep, undo = f"cp -a {file} /run/gc-environment", f"cp -a /run/gc-environment {file}; rm /run/gc-environment"
     changes = {
         first: "s/^GLOO_SOCKET_IFNAME=.*/GLOO_SOCKET_IFNAME=eth9/",
         second: "s/^GLOO_SOCKET_IFNAME=.*/GLOO_SOCKET_IFNAME=eth0/",
+        third: "$ a NCCL_IB_TIMEOUT=14",
     }
     with ExitStack() as faults:
         for node, change in changes.items():
             faults.enter_context(broken(cluster, node, f"{keep} && sed -i '{change}' {file}", undo))
         ended = look(cluster)
-        assert named(ended) == {("GC-NODE-016", (first,)), ("GC-NODE-016", (second,))}, ended.text
+        assert named(ended) == {
+            ("GC-NODE-016", (first,)),
+            ("GC-NODE-016", (second,)),
+            ("GC-NODE-017", (third,)),
+        }, ended.text
         assert set(ended.report["culprits"]) == {first}
-        gone, beside = ended.report["findings"]
+        gone, beside = [one for one in ended.report["findings"] if one["id"] == "GC-NODE-016"]
         assert gone["cause"].endswith(f"GLOO_SOCKET_IFNAME is eth9 in {file}, and there is no interface eth9")
         assert f"take eth0 on {second} and not fab0" in beside["cause"] and beside["severity"] == "warning"
-        for one in (gone, beside):
+        other = finding(ended, "GC-NODE-017")
+        assert f"NCCL_IB_TIMEOUT is 14 in {file}" in other["cause"] and other["severity"] == "warning"
+        for one in (gone, beside, other):
             assert one["variables"] == {} and "--tags launcher" in one["command"]
-        run = cluster.play("site.yml", "--tags", "launcher", "--limit", f"{first},{second}")
+        run = cluster.play("site.yml", "--tags", "launcher", "--limit", f"{first},{second},{third}")
         assert run.code == 0, run.text
         assert named(look(cluster)) == set()
 

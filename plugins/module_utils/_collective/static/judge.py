@@ -18,6 +18,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
     judge_neighbours,
     judge_network,
     judge_node,
+    judge_variables,
     judge_ways,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static.view import make_view
@@ -47,6 +48,7 @@ def findings(
         *judge_names.findings(view),
         *judge_nccl.findings(view, backend, gpus),
         *judge_gloo.findings(view, pins or {}),
+        *judge_variables.findings(view, pins or {}),
         *judge_node.findings(view, plan, user),
         *judge_neighbours.findings(view, pins or {}),
         *judge_host_keys.findings(view, user, refusals),
