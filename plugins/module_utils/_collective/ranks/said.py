@@ -11,14 +11,22 @@ from __future__ import annotations
 import json
 from typing import Any
 
-#: Every event of ``rank.py`` and the fields that it always has, besides ``event`` and ``at``.
+#: What an event about a wrong sum has.
+_WRONG = (
+    *("size_bytes", "iteration", "elements", "first", "last", "explanation", "digest"),
+    *("input_changed", "sum_is_right"),
+)
+#: Every event of ``rank.py`` and its fields, besides ``event`` and ``at``.
 EVENTS: dict[str, tuple[str, ...]] = {
     "ready": ("torch", "seconds"),
     "late": ("seconds",),
+    "gpu": (),
     "store": (),
     "keys": ("missing", "addresses"),
     "joined": (),
-    "wrong": ("size_bytes", "iteration", "elements", "explanation"),
+    "wrong_inside": _WRONG,
+    "inside": ("size_bytes", "seconds", "wrong"),
+    "wrong": _WRONG,
     "size": ("size_bytes", "seconds", "checked", "settled", "wrong"),
     "plateau": ("size_bytes", "left_out"),
     "done": (),

@@ -18,7 +18,7 @@ import pytest
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import protocol as mesh
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import findings as rank_findings
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import rank
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import rank, said
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks.how_far import Note
 
 torch = pytest.importorskip(
@@ -403,7 +403,10 @@ def start_rank(
 def run_ranks(
     numbers: list[int], different: dict[int, dict[str, Any]] | None = None, seconds: float = 60, **changes: Any
 ) -> list[list[dict[str, Any]]]:
-    """The events of each rank.  different: what one rank has otherwise.  seconds: until all are killed."""
+    """The events of each rank, as a worker takes them.
+
+    different: what one rank has otherwise.  seconds: until all are killed.
+    """
     listener = mesh.bind_samples("127.0.0.1", 29500, 29599, 1)[0]
     port = listener.getsockname()[1]
     processes = [
@@ -414,7 +417,7 @@ def run_ranks(
     killer = threading.Timer(seconds, lambda: [process.kill() for process in processes])
     killer.start()
     try:
-        return [[json.loads(line) for line in process.communicate()[0].splitlines()] for process in processes]
+        return [[said.event(line.encode()) for line in process.communicate()[0].splitlines()] for process in processes]
     finally:
         killer.cancel()
 
