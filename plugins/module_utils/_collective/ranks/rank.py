@@ -70,9 +70,10 @@ ALL_HERE = "gpu_cluster_check/all"
 def emit(event: str, **fields: Any) -> None:
     """Write one event.  Flushed at once: what is written before a kill is a partial result.
 
-    at: seconds since 1970 by the node's own clock.
+    at: seconds since 1970 by the node's own clock.  The line break before it: an unfinished line of something else,
+    such as of NCCL, must not swallow it.
     """
-    sys.stdout.write(json.dumps({"event": event, "at": round(time.time(), 3), **fields}) + "\n")
+    sys.stdout.write(f"\n{json.dumps({'event': event, 'at': round(time.time(), 3), **fields})}\n")
     sys.stdout.flush()
 
 

@@ -146,7 +146,7 @@ class RankProcess:
             return False
         lines = (self._rest + part).split(b"\n")
         self._rest = lines.pop()
-        self.events += [said.event(line) for line in lines]
+        self.events += [said.event(line) for line in lines if line]
         self._ended = not part
         return self._ended
 

@@ -136,7 +136,7 @@ def test_a_wrong_sum_is_told_at_once_and_later_ones_are_counted(capsys: pytest.C
 
     with pytest.raises(RuntimeError):
         rank.run_size(torch, Hangs(unharmed, AlwaysDamaged(unharmed)), dict(JOB, rank=0), 4096)
-    (told,) = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    (told,) = (json.loads(line) for line in capsys.readouterr().out.splitlines() if line)
     assert told["event"] == "wrong" and told["size_bytes"] == 4096 and (told["first"], told["last"]) == (5, 5)
     rank.run_size(torch, AlwaysDamaged(unharmed), dict(JOB, rank=0), 4096)
     wrong = json.loads(capsys.readouterr().out.splitlines()[-1])["wrong"]
@@ -319,7 +319,7 @@ def test_a_slow_network_gets_fewer_iterations(
 ) -> None:
     job = dict(JOB, rank=0, warmup=5, iterations=20, **({} if limit is None else {"size_seconds": limit}))
     rank.run_size(torch, Clock(monkeypatch, seconds), job, 4096)
-    (event,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    (event,) = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line]
     assert (event["checked"], len(event["seconds"]), event["wrong"]) == (checked, timed, None)
 
 
@@ -331,7 +331,7 @@ def test_larger_sizes_are_left_out_once_they_are_no_faster(
     times = {MIB: MIB / 1e8, 4 * MIB: 4 * MIB / 2e8, 16 * MIB: 16 * MIB / 2.02e8, 32 * MIB: 32 * MIB / 2.02e8}
     dist = Slow([times[size] for size in SIZES])
     rank.run_sizes(torch, dist, dict(JOB, rank=0, sizes_bytes=SIZES, warmup=0, iterations=1, plateau=plateau))
-    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line]
     assert [event["size_bytes"] for event in events if event["event"] == "size"] == sizes
     told = [(event["size_bytes"], event["left_out"]) for event in events if event["event"] == "plateau"]
     assert told == ([(16 * MIB, 1)] if plateau else [])
@@ -417,7 +417,10 @@ def run_ranks(
     killer = threading.Timer(seconds, lambda: [process.kill() for process in processes])
     killer.start()
     try:
-        return [[said.event(line.encode()) for line in process.communicate()[0].splitlines()] for process in processes]
+        return [
+            [said.event(line.encode()) for line in process.communicate()[0].splitlines() if line]
+            for process in processes
+        ]
     finally:
         killer.cancel()
 
@@ -578,5 +581,5 @@ def test_a_rank_that_is_told_to_go_before_rank_0_waits_for_it() -> None:
     processes = [start_rank(0, listener.fileno(), port), *early]
     listener.close()
     for process in processes:
-        events = [json.loads(line)["event"] for line in process.communicate(timeout=60)[0].splitlines()]
+        events = [json.loads(line)["event"] for line in process.communicate(timeout=60)[0].splitlines() if line]
         assert events[-1] == "done"

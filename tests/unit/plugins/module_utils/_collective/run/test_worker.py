@@ -22,7 +22,7 @@ import pytest
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import answer, dialing
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import protocol as mesh
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import how_far
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import how_far, rank
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import launch, worker
 
 NONCE = "0123456789abcdef" * 2
@@ -187,8 +187,8 @@ def test_a_rank_gets_its_job_and_is_reported(start: Start) -> None:
     state(run_dir, "waiting")
     go(run_dir, 10)
     found = state(run_dir, "finished")
-    (rank,) = found["ranks"]
-    assert [event["event"] for event in rank["events"]] == ["ready", "done"] and rank["exit_code"] == 0
+    (one,) = found["ranks"]
+    assert [event["event"] for event in one["events"]] == ["ready", "done"] and one["exit_code"] == 0
     job = json.loads((run_dir / "out" / "job.seen").read_text())
     assert job["rank"] == 3 and job["world_size"] == 8 and job["listen_fd"] > 2
     assert job["note"] == str(run_dir / how_far.NOTE) and 0 <= time.monotonic() - job["told"] < 10
@@ -201,9 +201,28 @@ def test_what_else_a_rank_writes_is_no_event(start: Start) -> None:
     run_dir, _process = start("; ".join(f"echo '{line}'" for line in lines) + f"; {GOOD}")
     state(run_dir, "waiting")
     go(run_dir, 10)
-    (rank,) = state(run_dir, "finished")["ranks"]
+    (found,) = state(run_dir, "finished")["ranks"]
     others = [{"event": "output", "text": line} for line in lines]
-    assert rank["events"][:-2] == others and [one["event"] for one in rank["events"][-2:]] == ["ready", "done"]
+    assert found["events"][:-2] == others and [one["event"] for one in found["events"][-2:]] == ["ready", "done"]
+
+
+def test_an_unfinished_line_swallows_no_event(start: Start) -> None:
+    """Such as of a print in sitecustomize, or of a library in C whose buffer was full in the middle of a line."""
+    lines = (
+        f"from {rank.__name__} import emit",
+        'print("loading", end="")',
+        'emit("ready", torch="x", seconds=1.5)',
+        'emit("store")',
+        'print("NCCL INFO", end="", flush=True)',
+        "input()",
+        'emit("done")',
+    )
+    run_dir, _process = start(f"exec {sys.executable} -c '" + "\n".join(lines) + "'")
+    state(run_dir, "waiting")
+    go(run_dir, 20)
+    (found,) = state(run_dir, "finished", seconds=30)["ranks"]
+    said = [one.get("text", one["event"]) for one in found["events"]]
+    assert said == ["loading", "ready", "store", "NCCL INFO", "done"]
 
 
 def test_a_rank_that_ends_before_its_job_is_seen(start: Start) -> None:
@@ -290,8 +309,8 @@ def test_a_rank_that_breaks_is_reported_with_its_last_words(start: Start) -> Non
     run_dir, _process = start("echo 'ImportError: libcuda.so.1' >&2; exit 3")
     state(run_dir, "waiting")
     go(run_dir, 10)
-    (rank,) = state(run_dir, "finished")["ranks"]
-    assert rank["exit_code"] == 3 and "libcuda.so.1" in rank["stderr_tail"] and rank["events"] == []
+    (found,) = state(run_dir, "finished")["ranks"]
+    assert found["exit_code"] == 3 and "libcuda.so.1" in found["stderr_tail"] and found["events"] == []
 
 
 @pytest.mark.parametrize(
