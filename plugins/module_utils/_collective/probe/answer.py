@@ -9,56 +9,41 @@ Standard library only; it is part of the payload.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import shape
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.shape import (
+    count,
+    each,
+    number,
+    optional,
+    port,
+    text,
+)
 
 #: Below the run's folder.
 PATH = os.path.join("out", "links.json")
 #: A thousand nodes with three rails, a dozen closed ports on each link: 4 MB.
 MOST_BYTES = 64 << 20
 
-_NUMBER = (int, float)
-_OPTIONAL_NUMBER = (int, float, type(None))
-#: What ``links.link`` returns, and what stands in its lists.
-_LINK: dict[str, Any] = {
-    "host": str,
-    "probes": int,
-    "milliseconds": _OPTIONAL_NUMBER,
-    "bytes_per_second": _OPTIONAL_NUMBER,
-    "retransmits": _OPTIONAL_NUMBER,
-    "failures": list,
-    "blocked": list,
-    "searched": list,
-    "unheard": list,
-}
-_FAILURE: dict[str, Any] = {"port": int, "range": str, "result": str, "milliseconds": _NUMBER}
-_FAILURE_MORE: dict[str, Any] = {"passed_bytes": int, "stalled_bytes": int, "said": str}
-_BLOCKED: dict[str, Any] = {"first": int, "last": int, "result": str}
-
-
-def is_answer(found: Any) -> bool:
-    """Whether this is what ``prober.py`` writes, and no more: the user of the ranks could have written anything."""
-    if not _has(found, {"links": list, "rails": list}):
-        return False
-    rails = all(_has(rail, {"name": str, "links": list}) for rail in found["rails"])
-    return rails and all(_is_link(one) for part in [found, *found["rails"]] for one in part["links"])
-
-
-def _is_link(one: Any) -> bool:
-    return (
-        _has(one, _LINK)
-        and all(_has(failure, _FAILURE, _FAILURE_MORE) for failure in one["failures"])
-        and all(_has(interval, _BLOCKED) for interval in one["blocked"])
-        and all(isinstance(ends, list) and [type(end) for end in ends] == [int, int] for ends in one["searched"])
-        and all(isinstance(port, int) for port in one["unheard"])
-    )
-
-
-def _has(value: Any, always: Mapping[str, Any], more: Mapping[str, Any] | None = None) -> bool:
-    """Whether it is a dictionary with all of these keys, none but ``more`` besides, and values of their types."""
-    types = {**always, **(more or {})}
-    return (
-        isinstance(value, dict)
-        and always.keys() <= value.keys() <= types.keys()
-        and all(isinstance(found, types[name]) and not isinstance(found, bool) for name, found in value.items())
-    )
+#: What ``links.failure`` returns.
+_FAILURE = shape.record(
+    {"port": port, "range": text, "result": text, "milliseconds": number},
+    {"passed_bytes": count, "stalled_bytes": count, "said": text},
+)
+#: What ``links.link`` returns.
+_LINK = shape.record(
+    {
+        "host": text,
+        "probes": count,
+        "milliseconds": optional(number),
+        "bytes_per_second": optional(count),
+        "retransmits": optional(count),
+        "failures": each(_FAILURE),
+        "blocked": each(shape.record({"first": port, "last": port, "result": text})),
+        "searched": each(lambda ends: each(port)(ends) and len(ends) == 2),
+        "unheard": each(port),
+    }
+)
+_RAIL = shape.record({"name": text, "links": each(_LINK)})
+#: Whether this is what ``prober.py`` writes, and no more: the user of the ranks could have written anything.
+is_answer = shape.record({"links": each(_LINK), "rails": each(_RAIL)})

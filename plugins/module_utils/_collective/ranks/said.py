@@ -9,32 +9,88 @@ Standard library only; it is part of the payload.  Nothing here imports torch.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
-#: What an event about a wrong sum has.
-_WRONG = (
-    *("size_bytes", "iteration", "elements", "first", "last", "explanation", "digest"),
-    *("input_changed", "sum_is_right"),
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import shape
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.shape import (
+    count,
+    each,
+    flag,
+    number,
+    optional,
+    text,
 )
+
+#: The shortest time that a clock shows.
+SHORTEST_SECONDS = 1e-9
+
+
+def _size(value: Any) -> bool:
+    """Whether it is the size of a buffer of float32, in bytes."""
+    return count(value) and value >= 4
+
+
+def _times(value: Any) -> bool:
+    """Whether these are the times of iterations, in seconds; there is at least one."""
+    return each(number)(value) and min(value, default=0) >= SHORTEST_SECONDS
+
+
+def _addresses(value: Any) -> bool:
+    """Whether it is rank, as text, to address and port."""
+    return isinstance(value, dict) and all(
+        re.fullmatch("[0-9]{1,9}", rank)
+        and isinstance(one, list)
+        and len(one) == 2
+        and shape.address(one[0])
+        and count(one[1])
+        for rank, one in value.items()
+    )
+
+
+#: What a wrong sum looks like (``look_at`` of ``rank.py``).
+_LOOK: dict[str, shape.Test] = {
+    "iteration": count,
+    "elements": count,
+    "first": count,
+    "last": count,
+    "explanation": text,
+    "digest": count,
+    "input_changed": flag,
+    "sum_is_right": flag,
+}
+_WRONG = {"size_bytes": _size, **_LOOK}
+#: With all that followed it.
+_ALL_WRONG = optional(shape.record({**_LOOK, "iterations": count, "more": each(each(count))}))
 #: Every event of ``rank.py`` and its fields, besides ``event`` and ``at``.
-EVENTS: dict[str, tuple[str, ...]] = {
-    "ready": ("torch", "seconds"),
-    "late": ("seconds",),
-    "gpu": (),
-    "store": (),
-    "keys": ("missing", "addresses"),
-    "joined": (),
+EVENTS: dict[str, dict[str, shape.Test]] = {
+    "ready": {"torch": text, "seconds": number},
+    "late": {"seconds": number},
+    "gpu": {},
+    "store": {},
+    "keys": {"missing": each(count), "addresses": _addresses},
+    "joined": {},
     "wrong_inside": _WRONG,
-    "inside": ("size_bytes", "seconds", "wrong"),
+    "inside": {"size_bytes": _size, "seconds": _times, "wrong": _ALL_WRONG},
     "wrong": _WRONG,
-    "size": ("size_bytes", "seconds", "checked", "settled", "wrong"),
-    "plateau": ("size_bytes", "left_out"),
-    "done": (),
-    "error": ("text", "where"),
+    "size": {"size_bytes": _size, "seconds": _times, "checked": count, "settled": flag, "wrong": _ALL_WRONG},
+    "plateau": {"size_bytes": _size, "left_out": count},
+    "done": {},
+    "error": {"text": text, "where": each(text)},
 }
 #: Anything else that was written, in ``text``.
 OUTPUT = "output"
 TEXT_CHARACTERS = 500
+
+
+_FIELDS = {name: shape.record({"event": text, "at": number, **fields}) for name, fields in EVENTS.items()}
+_FIELDS[OUTPUT] = shape.record({"event": text, "text": text})
+
+
+def is_event(one: Any) -> bool:
+    """Whether this has the shape of what ``event`` returns."""
+    name = one.get("event") if isinstance(one, dict) else None
+    return isinstance(name, str) and name in _FIELDS and _FIELDS[name](one)
 
 
 def event(line: bytes) -> dict[str, Any]:
@@ -43,10 +99,8 @@ def event(line: bytes) -> dict[str, Any]:
         found = json.loads(line)
     except ValueError:
         found = None
-    if isinstance(found, dict) and isinstance(found.get("event"), str) and "at" in found:
-        fields = EVENTS.get(found["event"])
-        if fields is not None and found.keys() >= set(fields):
-            return found
+    if is_event(found) and found["event"] != OUTPUT:
+        return dict(found)
     return {"event": OUTPUT, "text": line.decode("utf-8", "replace")[:TEXT_CHARACTERS]}
 
 
@@ -55,9 +109,10 @@ def is_report(one: Any) -> bool:
     return (
         isinstance(one, dict)
         and isinstance(one.get("local_rank"), int)
-        and isinstance(one.get("exit_code"), (int, type(None)))
+        and "exit_code" in one
+        and isinstance(one["exit_code"], (int, type(None)))
         and isinstance(one.get("process_state"), str)
         and isinstance(one.get("stderr_tail"), str)
         and isinstance(one.get("events"), list)
-        and all(isinstance(each, dict) and isinstance(each.get("event"), str) for each in one["events"])
+        and all(is_event(said) for said in one["events"])
     )

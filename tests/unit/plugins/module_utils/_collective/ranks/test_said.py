@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 from collections.abc import Iterator
+from typing import Any
+
+import pytest
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import rank, said, store_keys
 
@@ -50,3 +54,76 @@ def test_every_event_that_a_rank_writes_is_known_with_its_fields() -> None:
     assert {name for name, _fields in found} == set(said.EVENTS)
     for name, fields in found:
         assert fields == set(said.EVENTS[name]), name
+
+
+LOOK = {"iteration": 2, "elements": 1, "first": 7, "last": 7, "explanation": "single bits are flipped", "digest": 3}
+LOOK.update(input_changed=False, sum_is_right=False)
+REAL: dict[str, dict[str, Any]] = {
+    "ready": {"torch": "2.13.0", "seconds": 1.5},
+    "keys": {"missing": [1], "addresses": {"0": ["192.0.2.11", 40000], "2": ["2001:db8::12", 40001]}},
+    "size": {"size_bytes": 4, "seconds": [0.01], "checked": 6, "settled": True, "wrong": None},
+    "wrong": {"size_bytes": 4096, **LOOK},
+    "inside": {"size_bytes": 4, "seconds": [0.01], "wrong": {**LOOK, "iterations": 2, "more": [[3, 99]]}},
+    "error": {"text": "RuntimeError: x", "where": ["a", "b"]},
+    "done": {},
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_an_event_is_taken_with_all_its_fields_and_without_one_it_is_output(name: str) -> None:
+    real = {"event": name, "at": 1.0, **REAL[name]}
+    assert said.event(json.dumps(real).encode()) == real and said.is_event(real)
+    for key in [*real, None]:
+        line = json.dumps({**{one: real[one] for one in real if one != key}, **({} if key else {"more": 1})})
+        assert said.event(line.encode()) == {"event": "output", "text": line}
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("done", {"at": "now"}),
+        ("done", {"at": float("nan")}),
+        ("ready", {"torch": None}),
+        ("ready", {"seconds": True}),
+        ("keys", {"missing": ["1"]}),
+        ("keys", {"addresses": []}),
+        ("keys", {"addresses": {"0": ["fab0", 40000]}}),
+        ("keys", {"addresses": {"0": "192.0.2.11"}}),
+        ("keys", {"addresses": {"first": ["192.0.2.11", 40000]}}),
+        ("size", {"seconds": []}),
+        ("size", {"seconds": [0.0]}),
+        ("size", {"seconds": [float("inf")]}),
+        ("size", {"seconds": 0.01}),
+        ("size", {"size_bytes": 0}),
+        ("size", {"wrong": {}}),
+        ("wrong", {"explanation": 1}),
+        ("wrong", {"first": -1}),
+        ("inside", {"wrong": LOOK}),
+        ("error", {"text": ["RuntimeError"]}),
+        ("error", {"where": "here"}),
+    ],
+)
+def test_what_nobody_could_judge_is_no_event(name: str, change: dict[str, Any]) -> None:
+    spoiled = {"event": name, "at": 1.0, **REAL[name], **change}
+    assert not said.is_event(spoiled) and said.event(json.dumps(spoiled).encode())["event"] == said.OUTPUT
+
+
+@pytest.mark.parametrize(
+    "line", [b'{"event": "size", "at": 1.0, "size_by', b"", b"\xff", b'{"event": ["done"]}', b"[]"]
+)
+def test_whatever_else_a_rank_writes_is_output(line: bytes) -> None:
+    """A rank that is killed in the middle of a line leaves a part of it."""
+    found = said.event(line)
+    assert found == {"event": said.OUTPUT, "text": line.decode("utf-8", "replace")} and said.is_event(found)
+
+
+def report(**changes: Any) -> dict[str, Any]:
+    return {"local_rank": 0, "events": [{"event": "done", "at": 1.0}], "exit_code": 0, "stderr_tail": "", **changes}
+
+
+def test_a_report_has_all_its_keys_and_events_only() -> None:
+    assert said.is_report(report()) and said.is_report(report(exit_code=None, events=[]))
+    for key in report():
+        assert not said.is_report({name: value for name, value in report().items() if name != key}), key
+    for events in ([{"event": "size"}], [{"event": "unknown", "at": 1.0}], ["done"], [{"event": "output"}]):
+        assert not said.is_report(report(events=events)), events

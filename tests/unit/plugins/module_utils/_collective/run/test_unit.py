@@ -139,7 +139,13 @@ def test_the_state_is_not_read_through_a_link(base: Path, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     "rank",
-    ["0", {}, {"local_rank": 0, "exit_code": 0, "process_state": "", "stderr_tail": "", "events": [{"torch": "2.0"}]}],
+    [
+        "0",
+        {},
+        {"local_rank": 0, "exit_code": 0, "process_state": "", "stderr_tail": "", "events": [{"event": "size"}]},
+        {"local_rank": 0, "exit_code": 0, "process_state": None, "stderr_tail": "", "events": []},
+        {"local_rank": 0, "process_state": "", "stderr_tail": "", "events": []},
+    ],
 )
 def test_the_user_of_the_ranks_can_write_a_state_and_nothing_else(base: Path, rank: Any) -> None:
     """Ansible would act on a result with these keys, for root and on the controller."""
@@ -160,8 +166,14 @@ def test_wait_returns_at_once_when_the_ranks_have_ended_and_what_there_is_at_the
     assert unit.wait(Systemd(), "run-2", 0.2) == {"state": "running"}
 
 
+SAID: dict[str, dict[str, Any]] = {
+    "output": {"event": "output", "text": "hello"},
+    "ready": {"event": "ready", "at": 1.0, "torch": "2.13.0", "seconds": 1.5},
+}
+
+
 def rank_of(*events: str, exit_code: int | None = None) -> dict[str, Any]:
-    said = [{"event": name} for name in events]
+    said = [SAID[name] for name in events]
     return {"local_rank": 0, "events": said, "exit_code": exit_code, "process_state": "", "stderr_tail": ""}
 
 
