@@ -49,11 +49,9 @@ SPEC: dict[str, Any] = {
     "lifetime_seconds": {"type": "int", "default": 300},
     "wait_seconds": {"type": "int", "default": 15},
 }
-#: What the state of a worker tells of its start.
-TOLD = ("state", "hostname", "ports", "rails", "taken")
 #: What the result may hold.
 RESULTS = (
-    *("changed", "failed", "msg", *TOLD, "error"),
+    *("changed", "failed", "msg", *unit.LISTENS, "error"),
     *("address", "ephemeral_range", "ranges", "kernel", "openmpi", "other_runs", "stopped_runs"),
 )
 
@@ -128,7 +126,7 @@ def taken(run: Run, given: dict[str, Any]) -> dict[str, Any]:
         state = launch.start(run, given["run_id"], job, sys.executable, given["user"], given["wait_seconds"])
     except unit.UnitError as error:
         return {"state": "failed", "error": str(error), **result}
-    if state["state"] == "failed":
+    if state["state"] == unit.FAILED:
         unit.stop(run, given["run_id"])
         return {"state": "failed", "error": state["error"], **result}
-    return {**{key: state[key] for key in TOLD}, **result}
+    return {**{key: state[key] for key in unit.LISTENS}, **result}

@@ -15,32 +15,51 @@ import shutil
 import time
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import shape
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import answer
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import how_far, said
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import service, worker
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run.service import Run
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.shape import (
+    count,
+    each,
+    integer,
+    number,
+    one_of,
+    optional,
+    text,
+)
 
 BASE_DIR = "/run/gpu-cluster-check"
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{3,39}")
+#: The state of a worker that could not open its listeners or start its ranks.
+FAILED = "failed"
 #: States after which the ranks do nothing any more.
-ENDED = ("finished", "deadline", "failed")
+ENDED = ("finished", "deadline", FAILED)
 #: The state of a worker that has ended without having come to one of these.
 DIED = "died"
 #: The state before the ranks have a job.
 WAITING = "waiting"
+#: What the state of a worker holds that has opened its listeners.
+LISTENS = ("state", "hostname", "ports", "rails", "taken")
+_PORTS = each(shape.record({"range": text, "port": shape.port}))
+_RAIL = shape.record({"name": text, "address": shape.address, "ports": _PORTS, "error": text})
+#: How far the ranks were: before the first size has begun, and from then on.
+_WHEN = {"backend": text, "seconds_ago": number, "deadline_seconds": number, "timeout_seconds": number}
+_BEGUN = dict.fromkeys(("size_bytes", "number", "of", "iterations", "at_most"), count)
 #: What a state may hold, and nothing else: the user of the ranks, who must not become root by it, could write anything.
-STATE: dict[str, Any] = {
-    "state": str,
-    "pid": int,
-    "hostname": str,
-    "error": str,
-    "ports": list,
-    "taken": list,
-    "rails": list,
-    "interface_bytes": dict,
-    "how_far": (dict, type(None)),
-    "probe_error": str,
-    "ranks": list,
+STATE: dict[str, shape.Test] = {
+    "state": lambda one: one in (WAITING, "running", *ENDED),
+    "pid": count,
+    "hostname": text,
+    "error": text,
+    "ports": lambda one: _PORTS(one) and any(port["range"] == worker.RENDEZVOUS for port in one),
+    "taken": _PORTS,
+    "rails": each(_RAIL),
+    "interface_bytes": one_of(shape.record({}), shape.record({"rx_bytes": integer, "tx_bytes": integer})),
+    "how_far": optional(one_of(shape.record(_WHEN), shape.record({**_WHEN, **_BEGUN}))),
+    "probe_error": text,
+    "ranks": each(said.is_report),
 }
 
 
@@ -71,13 +90,18 @@ def read_state(run_id: str) -> dict[str, Any] | None:
 
     Its folder belongs to the user of the ranks: links and pipes in it are not followed, and only ``STATE`` is taken.
     """
-    found = how_far.read(os.path.join(run_dir(run_id), how_far.STATE), how_far.STATE_BYTES)
-    if not isinstance(found, dict) or "state" not in found:
+    return state_in(how_far.read(os.path.join(run_dir(run_id), how_far.STATE), how_far.STATE_BYTES))
+
+
+def state_in(found: Any) -> dict[str, Any] | None:
+    """The state in what was read, None where it is none."""
+    if not isinstance(found, dict):
         return None
     state = {name: found[name] for name in STATE if name in found}
-    if not all(isinstance(value, STATE[name]) for name, value in state.items()):
+    needed = ("error",) if state.get("state") == FAILED else LISTENS
+    if not state.keys() >= set(needed) or not all(STATE[name](value) for name, value in state.items()):
         return None
-    return state if all(said.is_report(one) for one in state.get("ranks", [])) else None
+    return state
 
 
 def go(run_id: str, data: dict[str, Any]) -> None:

@@ -32,6 +32,12 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 JOB = {"lifetime_seconds": 95, "address": "127.0.0.1"}
 
 
+def told(state: str = "waiting", **more: Any) -> dict[str, Any]:
+    """What a worker writes."""
+    ports = [{"range": worker.RENDEZVOUS, "port": 29500}, {"range": "mpi", "port": 61000}]
+    return {"state": state, "hostname": "n1", "ports": ports, "taken": [], "rails": [], **more}
+
+
 class Systemd:
     """Stands in for ``run_command``; ``state`` is what a started worker would write."""
 
@@ -80,7 +86,7 @@ def test_the_unit_has_its_own_limit_and_kills_its_whole_group() -> None:
 
 
 def test_start_lays_out_the_run_directory(base: Path) -> None:
-    systemd = Systemd({"state": "waiting"})
+    systemd = Systemd(told())
     assert launch.start(systemd, "run-1", JOB, "python3", "", 1)["state"] == "waiting"
     assert (base / "run-1" / "out").stat().st_mode & 0o777 == 0o700
     assert (base / "run-1" / "job.json").stat().st_mode & 0o777 == 0o640
@@ -95,9 +101,9 @@ def test_start_refuses_what_it_knows_to_fail() -> None:
         launch.start(Systemd(), "run-1", JOB, "python3", "nobody-here", 1)
     with pytest.raises(unit.UnitError, match=r"run_id is '../x'"):
         launch.start(Systemd(), "../x", JOB, "python3", "", 1)
-    launch.start(Systemd({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
+    launch.start(Systemd(told()), "run-1", JOB, "python3", "", 1)
     with pytest.raises(unit.UnitError, match="use a new run_id"):
-        launch.start(Systemd({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
+        launch.start(Systemd(told()), "run-1", JOB, "python3", "", 1)
 
 
 def test_start_reports_systemd_and_a_silent_worker(base: Path) -> None:
@@ -121,13 +127,13 @@ def test_check_node_names_the_interface_and_the_interpreter(tmp_path: Path) -> N
 def test_go_needs_a_worker_and_is_readable_by_its_group_only(base: Path) -> None:
     with pytest.raises(unit.UnitError, match="no worker of run run-1 was started"):
         unit.go("run-1", {})
-    launch.start(Systemd({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
+    launch.start(Systemd(told()), "run-1", JOB, "python3", "", 1)
     unit.go("run-1", {"ranks": [0]})
     assert (base / "run-1" / "go.json").stat().st_mode & 0o777 == 0o640
 
 
 def test_the_state_is_not_read_through_a_link(base: Path, tmp_path: Path) -> None:
-    launch.start(Systemd({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
+    launch.start(Systemd(told()), "run-1", JOB, "python3", "", 1)
     state = base / "run-1" / "out" / "state.json"
     state.rename(tmp_path / "elsewhere")
     state.symlink_to(tmp_path / "elsewhere")
@@ -150,20 +156,95 @@ def test_the_state_is_not_read_through_a_link(base: Path, tmp_path: Path) -> Non
 def test_the_user_of_the_ranks_can_write_a_state_and_nothing_else(base: Path, rank: Any) -> None:
     """Ansible would act on a result with these keys, for root and on the controller."""
     evil = {"ansible_facts": {"discovered_interpreter_python": "/home/train/x"}, "add_host": {}, "unreachable": True}
-    launch.start(Systemd({"state": "running", **evil}), "run-1", JOB, "python3", "", 1)
-    assert unit.read_state("run-1") == {"state": "running"}
+    launch.start(Systemd(told("running", **evil)), "run-1", JOB, "python3", "", 1)
+    assert unit.read_state("run-1") == told("running")
     assert not steps.taken("collect", Systemd(), {"run_id": "run-1", "wait_seconds": 0}).keys() & evil.keys()
-    launch.start(Systemd({"state": "running"}), "run-2", JOB, "python3", "", 1)
-    for state in ([], {"state": 1}, {"state": "running", "ranks": "x"}, {"state": "running", "ranks": [rank]}):
+    launch.start(Systemd(told("running")), "run-2", JOB, "python3", "", 1)
+    for state in ([], {"state": 1}, told("running", ranks="x"), told("running", ranks=[rank])):
         worker.write_json(str(base / "run-2" / "out" / "state.json"), state)
         assert unit.read_state("run-2") is None
 
 
+FAR = {"backend": "gloo", "seconds_ago": 0.3, "deadline_seconds": 43, "timeout_seconds": 10}
+BEGUN = {"size_bytes": 4096, "number": 2, "of": 6, "iterations": 12, "at_most": 65}
+RAIL = {"name": "rail 2", "address": "2001:db8::11", "ports": [{"range": "mpi", "port": 61000}], "error": ""}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"pid": 12, "ranks": [{"local_rank": 0, "exit_code": None, "stderr_tail": "", "events": []}]},
+        {"rails": [RAIL, dict(RAIL, ports=[], error="Cannot assign requested address")]},
+        {"taken": [{"range": "rendezvous", "port": 29500}]},
+        {"how_far": None, "interface_bytes": {}},
+        {"how_far": FAR, "interface_bytes": {"rx_bytes": 1, "tx_bytes": -1}},
+        {"how_far": {**FAR, **BEGUN}},
+    ],
+)
+def test_what_a_worker_writes_is_its_state(base: Path, more: dict[str, Any]) -> None:
+    launch.start(Systemd(told(**more)), "run-1", JOB, "python3", "", 1)
+    assert unit.read_state("run-1") == told(**more)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"state": "done"},
+        {"state": ["waiting"]},
+        {"hostname": None},
+        {"pid": True},
+        {"ports": []},
+        {"ports": [{"range": "mpi", "port": 61000}]},
+        *(
+            {name: [{"range": "rendezvous", "port": 29500}, port]}
+            for name in ("ports", "taken")
+            for port in (
+                {"range": "x", "port": 70000},
+                {"range": "x", "port": 0},
+                {"range": "x", "port": True},
+                {"range": "x", "port": "29500"},
+                {"range": 1, "port": 29500},
+                {"port": 29500},
+                {"range": "x"},
+                {"range": "x", "port": 1, "more": 1},
+                29500,
+            )
+        ),
+        *(
+            {"rails": [{**RAIL, name: value}]}
+            for name, value in (("address", "fab1"), ("ports", [{}]), ("error", None))
+        ),
+        {"rails": [{name: RAIL[name] for name in ("name", "address", "ports")}]},
+        {"rails": [{**RAIL, "more": 1}]},
+        {"interface_bytes": {"tx_bytes": 1}},
+        {"interface_bytes": {"rx_bytes": "1", "tx_bytes": 1}},
+        {"how_far": {"number": 2}},
+        {"how_far": {**FAR, "number": 2}},
+        {"how_far": {**FAR, **BEGUN, "seconds_ago": float("nan")}},
+        {"how_far": {**FAR, **BEGUN, "size_bytes": "4 KiB"}},
+    ],
+)
+def test_what_would_break_others_is_no_state(base: Path, change: dict[str, Any]) -> None:
+    """The ports and rails go to all other nodes: it is the writer that is told, as one that did not open its own."""
+    with pytest.raises(unit.UnitError, match="did not open its listeners"):
+        launch.start(Systemd({**told(), **change}), "run-1", JOB, "python3", "", 0.1)
+
+
+def test_a_state_without_what_it_needs_is_none(base: Path) -> None:
+    launch.start(Systemd(told()), "run-1", JOB, "python3", "", 1)
+    for state in (*({name: told()[name] for name in told() if name != left} for left in told()), {"state": "failed"}):
+        worker.write_json(str(base / "run-1" / "out" / "state.json"), state)
+        assert unit.read_state("run-1") is None, state
+    failed = {"state": "failed", "error": "no free port"}
+    worker.write_json(str(base / "run-1" / "out" / "state.json"), failed)
+    assert unit.read_state("run-1") == failed
+
+
 def test_wait_returns_at_once_when_the_ranks_have_ended_and_what_there_is_at_the_end() -> None:
-    launch.start(Systemd({"state": "finished"}), "run-1", JOB, "python3", "", 1)
-    assert unit.wait(Systemd(), "run-1", 30) == {"state": "finished"}
-    launch.start(Systemd({"state": "running"}), "run-2", JOB, "python3", "", 1)
-    assert unit.wait(Systemd(), "run-2", 0.2) == {"state": "running"}
+    launch.start(Systemd(told("finished")), "run-1", JOB, "python3", "", 1)
+    assert unit.wait(Systemd(), "run-1", 30) == told("finished")
+    launch.start(Systemd(told("running")), "run-2", JOB, "python3", "", 1)
+    assert unit.wait(Systemd(), "run-2", 0.2) == told("running")
 
 
 SAID: dict[str, dict[str, Any]] = {
@@ -187,14 +268,14 @@ def rank_of(*events: str, exit_code: int | None = None) -> dict[str, Any]:
     ],
 )
 def test_a_rank_that_imports_torch_is_waited_for(state: str, rank: Any, code: int, waited: float) -> None:
-    launch.start(Systemd({"state": state, "ranks": [rank]}), "run-1", JOB, "python3", "", 1)
+    launch.start(Systemd(told(state, ranks=[rank])), "run-1", JOB, "python3", "", 1)
     began = time.monotonic()
     unit.wait_for_ranks(Systemd(code=code), "run-1", 0.6)
     assert waited <= time.monotonic() - began < waited + 0.5
 
 
 def test_a_worker_that_is_gone_is_not_waited_for(base: Path) -> None:
-    launch.start(Systemd({"state": "waiting", "ranks": [rank_of()]}), "run-1", JOB, "python3", "", 1)
+    launch.start(Systemd(told(ranks=[rank_of()])), "run-1", JOB, "python3", "", 1)
     began = time.monotonic()
     unit.wait_for_ranks(Systemd(code=3), "run-1", 30)
     unit.wait_for_ranks(Systemd(), "run-2", 30)
@@ -203,7 +284,7 @@ def test_a_worker_that_is_gone_is_not_waited_for(base: Path) -> None:
 
 def test_a_full_disk_is_not_waited_for(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its worker cannot say that the ranks are ready."""
-    launch.start(Systemd({"state": "waiting", "ranks": [rank_of()]}), "run-1", JOB, "python3", "", 1)
+    launch.start(Systemd(told(ranks=[rank_of()])), "run-1", JOB, "python3", "", 1)
     monkeypatch.setattr(unit.os, "statvfs", lambda _path: SimpleNamespace(f_bavail=0))
     began = time.monotonic()
     unit.wait_for_ranks(Systemd(), "run-1", 30)
@@ -215,7 +296,7 @@ def test_the_user_of_the_ranks_can_read_his_run_whatever_the_umask_of_root(base:
     before = os.umask(umask)
     try:
         base.mkdir()
-        launch.start(Systemd({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
+        launch.start(Systemd(told()), "run-1", JOB, "python3", "", 1)
         assert os.umask(umask) == umask
     finally:
         os.umask(before)
@@ -234,7 +315,7 @@ def test_what_is_no_run_id_names_no_folder(base: Path, tmp_path: Path) -> None:
 
 
 def test_only_directories_of_ended_runs_are_removed(base: Path) -> None:
-    launch.start(Systemd({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
+    launch.start(Systemd(told()), "run-1", JOB, "python3", "", 1)
     assert launch.clear_earlier_runs(Systemd()).active == ["run-1"]
     assert (base / "run-1").exists()
     assert launch.clear_earlier_runs(Systemd(code=3)).active == []
@@ -243,7 +324,7 @@ def test_only_directories_of_ended_runs_are_removed(base: Path) -> None:
 
 def test_a_run_that_should_be_gone_is_ended_and_named(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """JOB lasts 95 s, and systemd has 10 s more, and 5 s to kill."""
-    launch.start(Systemd({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
+    launch.start(Systemd(told()), "run-1", JOB, "python3", "", 1)
     now = time.monotonic()
     for later, active, stopped in ((100, ["run-1"], []), (111, [], ["run-1"])):
         systemd = Systemd()
@@ -272,7 +353,7 @@ def test_nobody_clears_up_while_a_run_is_being_started(base: Path, monkeypatch: 
                 seen.append((base / "run-1" / "job.json").exists())
             return super().__call__(argv)
 
-    launch.start(Slow({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
+    launch.start(Slow(told()), "run-1", JOB, "python3", "", 1)
     assert seen == [True]
 
 
@@ -287,7 +368,7 @@ def test_a_full_disk_is_an_answer_and_leaves_nothing(base: Path, monkeypatch: py
 
 
 def test_a_disk_that_is_full_when_the_job_comes_is_an_answer(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    launch.start(Systemd({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
+    launch.start(Systemd(told()), "run-1", JOB, "python3", "", 1)
 
     def full(*_arguments: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -308,7 +389,7 @@ def probe(run: Systemd, **changes: Any) -> dict[str, Any]:
 
 
 def test_a_probe_is_begun_once_and_its_answer_fetched(base: Path) -> None:
-    launch.start(Systemd({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
+    launch.start(Systemd(told()), "run-1", JOB, "python3", "", 1)
     assert probe(Systemd(), wait=False) == {"changed": False, "started": True}
     asked = base / "run-1" / worker.PROBE
     assert asked.stat().st_mode & 0o777 == 0o640
@@ -320,8 +401,7 @@ def test_a_probe_is_begun_once_and_its_answer_fetched(base: Path) -> None:
 
 
 def test_ranks_that_import_torch_are_waited_for_from_the_begin_of_the_probe(base: Path) -> None:
-    state = {"state": "waiting", "ranks": [rank_of()]}
-    launch.start(Systemd(state), "run-1", JOB, "python3", "", 1)
+    launch.start(Systemd(told(ranks=[rank_of()])), "run-1", JOB, "python3", "", 1)
     probe(Systemd(), wait=False)
     worker.write_json(str(base / "run-1" / answer.PATH), FOUND)
     began = time.monotonic()
@@ -332,19 +412,19 @@ def test_ranks_that_import_torch_are_waited_for_from_the_begin_of_the_probe(base
 
 def test_a_probe_without_an_answer_says_why(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no worker of run run-1 was started" in probe(Systemd())["error"]
-    launch.start(Systemd({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
+    launch.start(Systemd(told()), "run-1", JOB, "python3", "", 1)
     refused = probe(Systemd(), book=[], wait_seconds=0)
     assert not refused["started"] and "no probe of run run-1 was begun on this node" in refused["error"]
     assert probe(Systemd(), wait_seconds=0)["error"] == "the probe had not ended after 0 s"
     assert "ended before it had probed its peers" in probe(Systemd(code=3), wait_seconds=0)["error"]
     monkeypatch.setattr(unit.os, "statvfs", lambda _path: SimpleNamespace(f_bavail=0))
     assert "no space is left for" in probe(Systemd(), wait_seconds=0)["error"]
-    worker.write_json(str(base / "run-1" / "out" / "state.json"), {"state": "waiting", "probe_error": "it broke"})
+    worker.write_json(str(base / "run-1" / "out" / "state.json"), told(probe_error="it broke"))
     assert probe(Systemd(), wait_seconds=0)["error"] == "it broke"
 
 
 def test_the_user_of_the_ranks_can_write_links_and_nothing_else(base: Path, tmp_path: Path) -> None:
-    launch.start(Systemd({"state": "waiting"}), "run-1", JOB, "python3", "", 1)
+    launch.start(Systemd(told()), "run-1", JOB, "python3", "", 1)
     probe(Systemd(), wait=False)
     path = base / "run-1" / answer.PATH
     worker.write_json(str(path), {**FOUND, "ansible_facts": {}})
@@ -356,18 +436,14 @@ def test_the_user_of_the_ranks_can_write_links_and_nothing_else(base: Path, tmp_
 
 
 def test_a_worker_that_died_is_told_from_one_that_is_still_at_work(base: Path) -> None:
-    launch.start(Systemd({"state": "running", "hostname": "n1"}), "run-1", JOB, "python3", "", 1)
+    launch.start(Systemd(told("running")), "run-1", JOB, "python3", "", 1)
     started = time.monotonic()
     found = unit.wait(Systemd(code=3), "run-1", 30)
-    assert found == {
-        "state": "died",
-        "hostname": "n1",
-        "error": "Main process exited, code=killed, status=9/KILL",
-    }
+    assert found == told("died", error="Main process exited, code=killed, status=9/KILL")
     assert time.monotonic() - started < 5
     # Nobody waits for a worker that got no job: it may have died all the same.
     assert unit.wait(Systemd(code=3), "run-1", 0) == found
-    assert unit.wait(Systemd(), "run-1", 0) == {"state": "running", "hostname": "n1"}
+    assert unit.wait(Systemd(), "run-1", 0) == told("running")
     shutil.rmtree(base / "run-1")
     assert unit.wait(Systemd(code=3), "run-1", 2.5) is None
 

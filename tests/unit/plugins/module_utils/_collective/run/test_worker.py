@@ -23,7 +23,7 @@ import pytest
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import answer, dialing
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import protocol as mesh
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import how_far, rank
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import launch, worker
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import launch, unit, worker
 
 NONCE = "0123456789abcdef" * 2
 READY = 'echo \'{"event": "ready", "at": 1.0, "torch": "x", "seconds": 1.5}\''
@@ -77,6 +77,7 @@ def state(run_dir: Path, *wanted: str, seconds: float = 15) -> dict[str, Any]:
     while time.monotonic() < end:
         found = worker.read_json(str(run_dir / "out" / "state.json"))
         if found and found["state"] in wanted:
+            assert unit.state_in(found), found
             return dict(found)
         time.sleep(0.02)
     raise AssertionError(f"wanted {wanted}, found {found}")
@@ -281,11 +282,14 @@ def test_a_rank_that_a_signal_holds_is_told_from_one_that_was_killed(
 def test_how_far_killed_ranks_had_come_is_told(start: Start) -> None:
     run_dir, _process = start(HANGS)
     state(run_dir, "waiting")
-    how_far.Note(0, str(run_dir / how_far.NOTE)).write(number=2, of=6)
+    note = how_far.Note(0, str(run_dir / how_far.NOTE))
+    note.write(backend="gloo")
+    note.begin({"sizes_bytes": [4, 4096], "warmup": 5, "iterations": 20}, 1)
     go(run_dir, 0.5)
     found = state(run_dir, "deadline", seconds=5)["how_far"]
     assert 0.5 <= found.pop("seconds_ago") < 10
-    assert found == {"number": 2, "of": 6, "deadline_seconds": 0.5, "timeout_seconds": 10}
+    size = {"backend": "gloo", "size_bytes": 4096, "number": 2, "of": 2, "iterations": 0, "at_most": 25}
+    assert found == {**size, "deadline_seconds": 0.5, "timeout_seconds": 10}
 
 
 def test_a_rank_that_only_closes_its_output_does_not_stop_the_worker(start: Start) -> None:
