@@ -42,7 +42,7 @@ def events(text: str) -> tuple[list[dict[str, Any]], str]:
     for line in text.splitlines():
         try:
             said = json.loads(line) if program.MARK in line else None
-        except ValueError:
+        except (ValueError, RecursionError):
             said = None
         if isinstance(said, dict) and isinstance(said.get(program.MARK), str) and isinstance(said.get("rank"), int):
             found.append({"event": said.pop(program.MARK), **said})

@@ -68,12 +68,15 @@ NO_NOTE = Note(0, "")
 
 
 def read(path: str, most: int) -> Any:
-    """The JSON of a file of at most so many bytes; None where there is none.  Links and pipes are not followed."""
+    """The JSON of a file of at most so many bytes; None where there is none, or one that is nested too deep to be read.
+
+    Links and pipes are not followed.
+    """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(handle, "rb") as stream:
             return json.loads(stream.read(most))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
 
 

@@ -97,7 +97,7 @@ def event(line: bytes) -> dict[str, Any]:
     """The event in a line; a line that has none is one of its own.  A logger of JSON may have a field ``event`` too."""
     try:
         found = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if is_event(found) and found["event"] != OUTPUT:
         return dict(found)

@@ -113,8 +113,10 @@ def collect(run: Run, given: dict[str, Any]) -> dict[str, Any]:
     """Wait for the ranks, end the worker.  given: as ``COLLECT`` has it.  Returns the result of the module."""
     run_id = given["run_id"]
     try:
-        state = unit.wait(run, run_id, given["wait_seconds"])
-        unit.stop(run, run_id)
+        try:
+            state = unit.wait(run, run_id, given["wait_seconds"])
+        finally:
+            unit.stop(run, run_id)
     except unit.UnitError as error:
         return {"failed": True, "msg": str(error)}
     return {"changed": False, "run_id": run_id, **(state or {"state": "lost"})}

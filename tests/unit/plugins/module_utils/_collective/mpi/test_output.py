@@ -58,6 +58,11 @@ def test_events_are_told_from_everything_else() -> None:
     ]
 
 
+def test_what_is_nested_too_deep_is_no_event() -> None:
+    text = '{"gpu_cluster_mpi": ' + "[" * 200_000
+    assert output.events(text) == ([], text)
+
+
 def test_the_frame_of_a_changed_host_key_goes_and_its_last_lines_stay() -> None:
     found = output.blocks(HOST_KEY)
     assert found[:2] == [

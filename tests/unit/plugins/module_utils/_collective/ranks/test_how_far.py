@@ -113,7 +113,11 @@ def test_a_worker_that_is_no_more_is_noticed(run_dir: Path) -> None:
     assert how_far.look(str(run_dir), 30)["state"] == how_far.GONE
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "{}"])
+#: Deeper than the JSON parser goes down.
+DEEP = "[" * 200_000
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", DEEP])
 def test_a_state_that_is_none_ends_the_look(run_dir: Path, content: str) -> None:
     (run_dir / how_far.STATE).write_text(content)
     assert how_far.look(str(run_dir), 30)["state"] == how_far.GONE
@@ -141,7 +145,7 @@ def test_when_the_ranks_have_ended_the_note_has_an_age(run_dir: Path, monkeypatc
     assert found == {"size_bytes": 4, "number": 1, "of": 2, "iterations": 0, "at_most": 65, "timeout_seconds": 10}
 
 
-@pytest.mark.parametrize("content", ["[]", "{}", '{"written_monotonic": "now"}', "no JSON"])
+@pytest.mark.parametrize("content", ["[]", "{}", '{"written_monotonic": "now"}', "no JSON", DEEP[: how_far.NOTE_BYTES]])
 def test_a_note_that_is_none_has_no_age(run_dir: Path, content: str) -> None:
     (run_dir / how_far.NOTE).write_text(content)
     assert how_far.when_ended(str(run_dir)) is None

@@ -435,6 +435,18 @@ def test_the_user_of_the_ranks_can_write_links_and_nothing_else(base: Path, tmp_
     assert "had not ended" in probe(Systemd(), wait_seconds=0)["error"]
 
 
+def test_a_worker_is_ended_whatever_is_wrong_with_its_state(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(_run_id: str) -> None:
+        raise KeyError("state")
+
+    launch.start(Systemd(told()), "run-1", JOB, "python3", "", 1)
+    monkeypatch.setattr(unit, "read_state", breaks)
+    systemd = Systemd()
+    with pytest.raises(KeyError):
+        steps.taken("collect", systemd, {"run_id": "run-1", "wait_seconds": 0})
+    assert ["systemctl", "stop", "gpu-cluster-check-run-1.service"] in systemd.calls and not (base / "run-1").exists()
+
+
 def test_a_worker_that_died_is_told_from_one_that_is_still_at_work(base: Path) -> None:
     launch.start(Systemd(told("running")), "run-1", JOB, "python3", "", 1)
     started = time.monotonic()
