@@ -145,26 +145,26 @@ class Detached(Service):
             owner = pwd.getpwnam(user)
             variables.update(USER=user, LOGNAME=user, HOME=owner.pw_dir, SHELL=owner.pw_shell)
         times = [str(program.lifetime_seconds + GRACE_SECONDS), str(STOP_SECONDS)]
-        with open(os.path.join(directory, "log"), "ab") as log:
-            done = subprocess.run(
-                [
-                    sys.executable,
-                    "-m",
-                    guardian.__name__,
-                    *times,
-                    user,
-                    json.dumps(dict(program.limits)),
-                    *program.argv,
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=variables,
-                cwd=directory,
-                start_new_session=True,
-                check=False,
-                timeout=STOP_SECONDS,
-            )
+        argv = [sys.executable, "-m", guardian.__name__, *times, user, json.dumps(dict(program.limits)), *program.argv]
+        try:
+            with open(os.path.join(directory, "log"), "ab") as log:
+                done = subprocess.run(
+                    argv,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    env=variables,
+                    cwd=directory,
+                    start_new_session=True,
+                    check=False,
+                    timeout=STOP_SECONDS,
+                )
+        except subprocess.TimeoutExpired:
+            guardian.end(run_id, STOP_SECONDS)
+            said = self.log(run_id, directory)
+            raise ServiceError(
+                f"the guardian of the worker had not started it after {STOP_SECONDS} s: {said}"
+            ) from None
         if done.returncode:
             raise ServiceError(
                 f"the guardian of the worker ended with {done.returncode}: {self.log(run_id, directory)}"

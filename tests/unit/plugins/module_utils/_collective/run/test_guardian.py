@@ -199,6 +199,20 @@ def test_whoever_starts_a_guardian_waits_until_it_is_found(tmp_path: Path) -> No
     guardian.send([found], signal.SIGKILL)
 
 
+def test_a_guardian_that_does_not_come_is_ended_and_told(
+    tmp_path: Path, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as of a Python on a disk that hangs."""
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\necho loading >&2; sleep 300 & wait\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(service, "STOP_SECONDS", 1)
+    monkeypatch.setattr(sys, "executable", str(python))
+    with pytest.raises(unit.UnitError, match="the guardian of the worker had not started it after 1 s: loading"):
+        launch.start(no_command, run_id, job(tmp_path), "python3", "", 10)
+    assert guardian.processes_of(run_id) == [] and not os.path.exists(unit.run_dir(run_id))
+
+
 def test_a_program_that_can_not_be_started_leaves_its_text(tmp_path: Path, run_id: str) -> None:
     launch.write_payload(str(tmp_path / "payload"))
     service.Detached().start(run_id, str(tmp_path), service.Program(["/nonexistent/python"], "", 30, {}))
