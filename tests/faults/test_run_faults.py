@@ -4,7 +4,8 @@
 """Faults of the run itself: processes that die or hang, a controller that is killed, a disk that is full.
 
 Each ends with a verdict in time, shows what the others did, and leaves nothing on any node. The nodes have no systemd.
-What ssh does when a node is lost is shown in molecule/faults/tests/test_check_coordination.py: there is no ssh between namespaces.
+There is no ssh between namespaces: what it does when a node is lost is shown in
+molecule/faults/tests/test_check_coordination.py.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def begin(
 
 
 def passed(rank: Mapping[str, Any]) -> bool:
-    """Whether a rank did all its work, with right sums only.  How its program ended after that is no matter of nodes."""
+    """Whether a rank did all its work, with right sums only.  How its program ends after that is no fault of nodes."""
     return bool(rank_results.events(rank, "done")) and not _is_wrong(rank)
 
 

@@ -118,7 +118,8 @@ def test_whatever_else_a_rank_writes_is_output(line: bytes) -> None:
 
 
 def report(**changes: Any) -> dict[str, Any]:
-    return {"local_rank": 0, "events": [{"event": "done", "at": 1.0}], "exit_code": 0, "stderr_tail": "", **changes}
+    report = {"local_rank": 0, "events": [{"event": "done", "at": 1.0}], "exit_code": 0, "process_state": ""}
+    return {**report, "stderr_tail": "", **changes}
 
 
 def test_a_report_has_all_its_keys_and_events_only() -> None:

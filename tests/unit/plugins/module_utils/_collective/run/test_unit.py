@@ -165,6 +165,17 @@ def test_the_user_of_the_ranks_can_write_a_state_and_nothing_else(base: Path, ra
         assert unit.read_state("run-2") is None
 
 
+SAID: dict[str, dict[str, Any]] = {
+    "output": {"event": "output", "text": "hello"},
+    "ready": {"event": "ready", "at": 1.0, "torch": "2.13.0", "seconds": 1.5},
+}
+
+
+def rank_of(*events: str, exit_code: int | None = None) -> dict[str, Any]:
+    said = [SAID[name] for name in events]
+    return {"local_rank": 0, "events": said, "exit_code": exit_code, "process_state": "", "stderr_tail": ""}
+
+
 FAR = {"backend": "gloo", "seconds_ago": 0.3, "deadline_seconds": 43, "timeout_seconds": 10}
 BEGUN = {"size_bytes": 4096, "number": 2, "of": 6, "iterations": 12, "at_most": 65}
 RAIL = {"name": "rail 2", "address": "2001:db8::11", "ports": [{"range": "mpi", "port": 61000}], "error": ""}
@@ -173,7 +184,7 @@ RAIL = {"name": "rail 2", "address": "2001:db8::11", "ports": [{"range": "mpi", 
 @pytest.mark.parametrize(
     "more",
     [
-        {"pid": 12, "ranks": [{"local_rank": 0, "exit_code": None, "stderr_tail": "", "events": []}]},
+        {"pid": 12, "ranks": [rank_of()]},
         {"rails": [RAIL, dict(RAIL, ports=[], error="Cannot assign requested address")]},
         {"taken": [{"range": "rendezvous", "port": 29500}]},
         {"how_far": None, "interface_bytes": {}},
@@ -245,17 +256,6 @@ def test_wait_returns_at_once_when_the_ranks_have_ended_and_what_there_is_at_the
     assert unit.wait(Systemd(), "run-1", 30) == told("finished")
     launch.start(Systemd(told("running")), "run-2", JOB, "python3", "", 1)
     assert unit.wait(Systemd(), "run-2", 0.2) == told("running")
-
-
-SAID: dict[str, dict[str, Any]] = {
-    "output": {"event": "output", "text": "hello"},
-    "ready": {"event": "ready", "at": 1.0, "torch": "2.13.0", "seconds": 1.5},
-}
-
-
-def rank_of(*events: str, exit_code: int | None = None) -> dict[str, Any]:
-    said = [SAID[name] for name in events]
-    return {"local_rank": 0, "events": said, "exit_code": exit_code, "process_state": "", "stderr_tail": ""}
 
 
 @pytest.mark.parametrize(
