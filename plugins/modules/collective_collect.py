@@ -52,14 +52,14 @@ state:
   description:
     - V(finished) when all ranks ended by themselves, V(deadline) when the worker killed them, V(running) when they
       were still at work after O(wait_seconds),
-      V(waiting) when they never got a job, V(died) when the worker ended in the middle of its work, V(lost) when it
-      left nothing.
+      V(waiting) when they never got a job, V(expired) when the worker's lifetime was over before they got one, V(died)
+      when the worker ended in the middle of its work, V(lost) when it left nothing.
   returned: always
   type: str
   sample: finished
 error:
-  description: The end of the worker's log.
-  returned: when RV(state) is V(died)
+  description: The end of the worker's log, or how long it has waited for a job.
+  returned: when RV(state) is V(died) or V(expired)
   type: str
 hostname:
   description: The node's own name.

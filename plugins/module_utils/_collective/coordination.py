@@ -66,11 +66,11 @@ def notes(launch: Results) -> list[str]:
 
 
 def died_early(run: Run) -> set[str]:
-    """Hosts whose worker ended before it had its job: ports that refuse then say nothing about the network."""
+    """Hosts whose worker was gone before it had its job: ports that refuse then say nothing about the network."""
     return {
         host
         for host, result in run.collect.items()
-        if result.get("state") == unit.DIED and host not in run.plan["hosts"]
+        if result.get("state") in (unit.DIED, unit.EXPIRED) and host not in run.plan["hosts"]
     }
 
 

@@ -43,10 +43,10 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._packet_filt
 def diagnose(run: Run) -> Report:
     """Judge a run."""
     lost = host_findings.lost(run)
-    without_job = host_findings.not_handed(run)
-    hosts = [*lost.findings, *host_findings.not_started(run), *without_job.values()]
+    refused, without_job = host_findings.not_handed(run), host_findings.without_job(run)
+    hosts = [*lost.findings, *host_findings.not_started(run), *refused.values(), *list(without_job.values())[:1]]
     hosts += host_findings.same_node(run.launch)
-    hosts += [*coordination.findings(run.launch, run.collect), *host_findings.lost_in_pairs(run)]
+    hosts += coordination.findings(run.launch, run.collect)
     early = {*lost.gone, *coordination.died_early(run)}
     answered = [
         host
@@ -62,7 +62,7 @@ def diagnose(run: Run) -> Report:
     ranks = rank_findings.findings(
         run.plan,
         run.collect,
-        {**lost.gone, **without_job},
+        {**lost.gone, **refused, **without_job},
         known,
         addresses={host: run.launch[host]["address"] for host in answered},
         versions={node.name: {"nccl": node.text("nccl", "torch"), "open_mpi": node.text("openmpi")} for node in nodes},
@@ -73,7 +73,8 @@ def diagnose(run: Run) -> Report:
     links = mesh_links.read(answered, run.probe)
     slow_links = speed_findings.of_links(limits, answered, links, run.labels)
     slow_sizes = speed_findings.of_sizes(limits, ranks.sizes)
-    found = [*known, *railed, *ranked, *slow_links, *slow_sizes]
+    # What happened in pairs explains nothing that happened before.
+    found = [*known, *railed, *ranked, *host_findings.lost_in_pairs(run), *slow_links, *slow_sizes]
     mpi = mpi_findings.judge(run, found)
     found += mpi.findings
     unexplained = [*ranks.unexplained, *mpi.unexplained]
@@ -178,7 +179,7 @@ def once(findings: Sequence[Finding]) -> list[Finding]:
     return [
         one
         for one in findings
-        if not (one.id == "GC-HOST-002" and without_card.issuperset(one.hosts))
+        if not (one.id == "GC-HOST-002" and one.hosts and without_card.issuperset(one.hosts))
         and not (one.id == "GC-VER-014" and mtu_is_told)
     ]
 

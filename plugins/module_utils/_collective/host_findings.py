@@ -10,13 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import repair
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import ERROR, Finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import (
+    ERROR,
+    GROUP,
+    Finding,
+    Subject,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.node import NAMED, listed
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import unit
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import unit, worker
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run_data import Results, Run
 
 #: How a step refuses a value: ``limits.out_of_range``, ``begin.wrong_ranges``, and the look at a node.
 REFUSED = re.compile(r"^(range )?\w+ is \S+( to \S+)?, expected ")
+FIX_AWAY = "let nothing suspend or stop the controller while the check runs, and check again"
 FIX_REFUSED = "change the variable of the check that the text follows from"
 STATIC, FACTS = "static", "facts"
 #: Step to the keys of which its answer has one.
@@ -91,7 +97,12 @@ def _no_answer(run: Run, step: str, hosts: Sequence[str]) -> Finding:
 def lost_in_pairs(run: Run) -> list[Finding]:
     """Hosts that took part in the collective and gave no answer afterwards, when pairs of nodes were tried."""
     why = {host: one["why"] for each in run.pairs.get("rounds", []) for one in each["pairs"] for host in one["lost"]}
-    return [replace(_no_answer(run, "pairs", list(why)), evidence=tuple(why.values()))] if why else []
+    away = [host for host in run.selected if worker.NO_JOB in why.get(host, "")]
+    found = [_away(away, worker.NO_JOB + why[away[0]].rpartition(worker.NO_JOB)[2])] if away else []
+    gone = {host: text for host, text in why.items() if host not in away}
+    if gone:
+        found.append(replace(_no_answer(run, "pairs", list(gone)), evidence=tuple(gone.values())))
+    return found
 
 
 def lost_in_openmpi(run: Run) -> list[Finding]:
@@ -111,15 +122,42 @@ def not_started(run: Run) -> list[Finding]:
 def not_handed(run: Run) -> dict[str, Finding]:
     """Host to its finding, where the worker was there and could not probe or be given its job, with its reason.
 
-    Not where it died: that is told for itself.
+    Not where it died, or its time was over: that is told for itself.
     """
     errors = {
         host: answer["error"]
         for host in run.selected
         for answer in (run.probe.get(host, {}), run.go.get(host, {}))
-        if answer.get("started") is False and run.collect.get(host, {}).get("state") != unit.DIED
+        if answer.get("started") is False and _state(run, host) not in (unit.DIED, unit.EXPIRED)
     }
     return {host: _refused(host, f"the check could not go on on {host}: {error}") for host, error in errors.items()}
+
+
+def without_job(run: Run) -> dict[str, Finding]:
+    """Host to one finding about all workers whose time was over before they had a job: the controller was away.
+
+    It accuses nobody.
+    """
+    hosts = [host for host in run.selected if _state(run, host) == unit.EXPIRED]
+    return dict.fromkeys(hosts, _away(hosts, str(run.collect[hosts[0]].get("error", "")))) if hosts else {}
+
+
+def _state(run: Run, host: str) -> str:
+    """The state of the worker when its results were fetched."""
+    return str(run.collect.get(host, {}).get("state", ""))
+
+
+def _away(hosts: Sequence[str], error: str) -> Finding:
+    return Finding(
+        "GC-HOST-002",
+        ERROR,
+        (),
+        f"the check could not go on on {listed(hosts)}: {error}",
+        FIX_AWAY,
+        subject=Subject(GROUP, tuple(hosts)),
+        ruled_out=("the nodes: their workers waited until their time was over",),
+        reproduce=repair.check(),
+    )
 
 
 def _refused(host: str, cause: str) -> Finding:

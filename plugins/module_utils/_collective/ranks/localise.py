@@ -220,6 +220,8 @@ def _lost(host: str, launch: Results, answers: Results) -> str:
     error = str(launch.get(host, {}).get("error", "")).strip().splitlines()
     if not _listens(launch, host) and error:
         return f"{host} could not start: {error[0][:WHY_CHARACTERS]}"
+    if answers.get(host, {}).get("state") == unit.EXPIRED:
+        return f"{host}: {answers[host]['error'][:WHY_CHARACTERS]}"
     return f"{host} gave no answer"
 
 

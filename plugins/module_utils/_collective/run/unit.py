@@ -36,12 +36,16 @@ RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{3,39}")
 FAILED = "failed"
 #: States after which the ranks do nothing any more.
 ENDED = ("finished", "deadline", FAILED)
+#: The state of a worker whose time was over before there was a job, for the controller was suspended or ended.
+EXPIRED = "expired"
 #: The state of a worker that has ended without having come to one of these.
 DIED = "died"
 #: The state before the ranks have a job.
 WAITING = "waiting"
 #: What the state of a worker holds that has opened its listeners.
 LISTENS = ("state", "hostname", "ports", "rails", "taken")
+#: What else there is in its place, or besides.
+NEEDED = {FAILED: ("error",), EXPIRED: (*LISTENS, "error")}
 _PORTS = each(shape.record({"range": text, "port": shape.port}))
 _RAIL = shape.record({"name": text, "address": shape.address, "ports": _PORTS, "error": text})
 #: How far the ranks were: before the first size has begun, and from then on.
@@ -49,7 +53,7 @@ _WHEN = {"backend": text, "seconds_ago": number, "deadline_seconds": number, "ti
 _BEGUN = dict.fromkeys(("size_bytes", "number", "of", "iterations", "at_most"), count)
 #: What a state may hold, and nothing else: the user of the ranks, who must not become root by it, could write anything.
 STATE: dict[str, shape.Test] = {
-    "state": lambda one: one in (WAITING, "running", *ENDED),
+    "state": lambda one: one in (WAITING, "running", EXPIRED, *ENDED),
     "pid": count,
     "hostname": text,
     "error": text,
@@ -98,14 +102,17 @@ def state_in(found: Any) -> dict[str, Any] | None:
     if not isinstance(found, dict):
         return None
     state = {name: found[name] for name in STATE if name in found}
-    needed = ("error",) if state.get("state") == FAILED else LISTENS
-    if not state.keys() >= set(needed) or not all(STATE[name](value) for name, value in state.items()):
+    if "state" not in state or not all(STATE[name](value) for name, value in state.items()):
         return None
-    return state
+    needed = NEEDED.get(state["state"], LISTENS)
+    return state if state.keys() >= set(needed) else None
 
 
 def go(run_id: str, data: dict[str, Any]) -> None:
-    """Hand the worker its ranks.  UnitError where it is not there or its folder takes no file."""
+    """Hand the worker its ranks.  UnitError where it is not there any more or its folder takes no file."""
+    state = read_state(run_id)
+    if state and state["state"] == EXPIRED:
+        raise UnitError(state["error"])
     _hand(run_id, "go.json", data)
 
 
@@ -139,7 +146,7 @@ def wait(run: Run, run_id: str, wait_seconds: float) -> dict[str, Any] | None:
     while True:
         state = read_state(run_id)
         now = time.monotonic()
-        if state and state["state"] in ENDED:
+        if state and state["state"] in (EXPIRED, *ENDED):
             return state
         if now - checked > 2 or now >= end:
             checked = now
@@ -219,7 +226,7 @@ def _is_ready(rank: dict[str, Any]) -> bool:
 def last_state(keeper: service.Service, run_id: str) -> dict[str, Any] | None:
     """What a worker left that is gone.  Where it had no time to end its work: ``died``, and in ``error`` its log."""
     state = read_state(run_id)
-    if state is None or state["state"] in ENDED:
+    if state is None or state["state"] in (EXPIRED, *ENDED):
         return state
     return dict(state, state=DIED, error=keeper.log(run_id, run_dir(run_id)).strip()[-1000:])
 

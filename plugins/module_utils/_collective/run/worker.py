@@ -18,7 +18,8 @@ It lives in a run directory::
     out/links.json  written by the prober, the same                       (the user of the ranks)
 
 States in ``out/state.json``: ``waiting`` (listeners open), ``running`` (ranks have their job), ``finished`` (all ranks
-ended), ``deadline`` (ranks were killed), ``failed`` (it could not start).
+ended), ``deadline`` (ranks were killed), ``failed`` (it could not start), ``expired`` (its time was over before a job
+came).
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ PROBE = "probe.json"
 POLL_SECONDS = 0.2
 STDERR_BYTES = 4096
 ACCEPT_AT_ONCE = 64
+#: The error of a worker whose time was over before there was a job; the seconds follow.
+NO_JOB = "no job came from the controller within"
 # The range whose first listener becomes rank 0's store.
 RENDEZVOUS = "rendezvous"
 
@@ -385,6 +388,9 @@ class Worker:
             rank.kill()
         if self.prober:
             self.prober.kill()
+        if self.state["state"] == "waiting":
+            self.state.update(state="expired", error=f"{NO_JOB} {self.job['lifetime_seconds']} s")
+            self.save()
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import diagnosis, limits, plan
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import console, schema
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import begin
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import begin, unit, worker
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run_data import Run as Data
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import step as look
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.verdict import Report
@@ -41,6 +41,7 @@ class Run:
         self.events: dict[str, list[dict[str, Any]]] = {}
         self.torch: dict[str, str] = {}
         self.states: dict[str, str] = {}
+        self.errors: dict[str, str] = {}
         self.silent_from: dict[str, str] = {}
         self.moved: dict[str, int] = {}
         self.facts: dict[str, Any] = {}
@@ -149,6 +150,7 @@ class Run:
             results["collect"][host] = {
                 "state": self.states.get(host, "finished"),
                 "hostname": host,
+                **({"error": self.errors[host]} if host in self.errors else {}),
                 "interface_bytes": {"rx_bytes": self.moved.get(host, 10**8), "tx_bytes": 10**8},
                 "ranks": [{"local_rank": 0, "events": events, "exit_code": 0, "process_state": "", "stderr_tail": ""}],
             }
@@ -363,6 +365,53 @@ def test_a_worker_that_cannot_be_given_its_job_is_the_one_at_fault() -> None:
     assert ids(found) == [("GC-HOST-002", ("n2",)), ("GC-RUN-001", ())] and list(found.culprits) == ["n2"]
     assert "3 of 4 ranks did not finish" in found.findings[1].cause
     assert "the check could not go on on n2: no space is left" in found.headline and found.unexplained == []
+
+
+def expire(run: Run, *hosts: str) -> None:
+    """The time of these workers is over before they have a job."""
+    for host in hosts:
+        run.states[host] = unit.EXPIRED
+        run.errors[host] = f"{worker.NO_JOB} 147 s"
+        run.events[host] = []
+
+
+def test_workers_that_got_no_job_in_their_time_accuse_nobody() -> None:
+    """The controller was suspended, such as a laptop that was shut."""
+    run = Run()
+    expire(run, *HOSTS)
+    run.refused = dict.fromkeys(HOSTS, f"{worker.NO_JOB} 147 s")
+    found = run.diagnose()
+    assert found.verdict == "FAILED" and ids(found) == [("GC-HOST-002", ())] and found.culprits == {}
+    assert "the check could not go on on n1, n2, n3, n4: no job came from the controller within 147 s" in found.headline
+    # Told in the same way when the probe had not begun, and when the job came at the last moment.
+    run.unprobed = dict.fromkeys(HOSTS, "the worker of run x ended before it had probed its peers")
+    assert ids(run.diagnose()) == [("GC-HOST-002", ())]
+    run.unprobed, run.refused = {}, {}
+    assert ids(run.diagnose()) == [("GC-HOST-002", ())]
+    # Not even with a card that can't be used on a node, which is told for itself.
+    card = Finding("GC-NODE-003", "error", ("n1",), "no card", "mend it")
+    assert [one.id for one in diagnosis.once([card, *found.findings])] == ["GC-NODE-003", "GC-HOST-002"]
+
+
+def test_where_some_got_their_job_the_others_explain_that_they_failed() -> None:
+    run = Run()
+    expire(run, "n3", "n4")
+    run.refused = dict.fromkeys(("n3", "n4"), f"{worker.NO_JOB} 147 s")
+    missing = "TimeoutError: ranks 2, 3 did not reach the rendezvous in 13 s"
+    for host in ("n1", "n2"):
+        run.states[host] = "finished"
+        run.events[host] = [{"event": "store"}, {"event": "error", "text": missing, "where": []}]
+    run.events["n1"].insert(1, {"event": "keys", "missing": [2, 3], "addresses": {}})
+    found = run.diagnose()
+    assert ids(found) == [("GC-HOST-002", ()), ("GC-RUN-001", ())] and found.culprits == {}
+    assert "could not go on on n3, n4:" in found.headline and found.unexplained == []
+
+
+def test_the_ports_of_a_worker_whose_time_was_over_are_no_trouble_of_the_network() -> None:
+    run = Run()
+    run.bad = {(host, "n2"): "refused" for host in HOSTS if host != "n2"}
+    expire(run, "n2")
+    assert ids(run.diagnose()) == [("GC-HOST-002", ())]
 
 
 def test_a_node_that_is_lost_after_its_work_is_an_error_and_what_it_measured_counts() -> None:

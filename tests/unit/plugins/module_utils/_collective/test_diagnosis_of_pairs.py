@@ -12,6 +12,7 @@ from typing import Any
 from ansible_collections.baremetal.gpu_cluster.plugins.filter import collective as filters
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import diagnosis, plan
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import console, schema
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import worker
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run_data import Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.verdict import Report
 
@@ -45,8 +46,11 @@ def victim(run_id: str) -> dict[str, Any]:
     return answer(run_id, {"event": "error", "text": TEXT})
 
 
-def judged(main: dict[str, Any], fails: Fails, lost: str = "") -> tuple[Report, int]:
-    """The report of a run whose pairs go wrong as told, and how many rounds there were.  lost: who never answers."""
+def judged(main: dict[str, Any], fails: Fails, lost: str = "", without_job: tuple[str, ...] = ()) -> tuple[Report, int]:
+    """The report of a run whose pairs go wrong as told, and how many rounds there were.  lost: who never answers.
+
+    without_job: whose workers get no job in their time.
+    """
     launch = {
         host: {
             "state": "waiting",
@@ -74,6 +78,8 @@ def judged(main: dict[str, Any], fails: Fails, lost: str = "") -> tuple[Report, 
             for host in pair
             if host != lost
         }
+        over = {"state": "expired", "run_id": run_id, "error": f"{worker.NO_JOB} 60 s"}
+        collect.update({host: over for host in collect if host in without_job})
         state = filters.collective_pair_results(state, launch, collect, run_id)
     run = Run(
         run_id="r",
@@ -135,3 +141,14 @@ def test_a_node_that_is_lost_in_a_round_is_named() -> None:
     report, _rounds = judged(one_silent("n4"), lambda one, other: "n4" in (one, other), lost="n1")
     assert sorted(report.culprits) == ["n1", "n4"]
     assert "n1 gave no answer to the step 'pairs'" in report.culprits["n1"]
+
+
+def test_a_controller_that_was_away_in_a_round_accuses_nobody() -> None:
+    report, rounds = judged(one_silent("n4"), lambda one, other: False, without_job=tuple(HOSTS))
+    assert list(report.culprits) == ["n4"] and rounds == 1
+    (found,) = [one for one in report.findings if one.id.startswith("GC-HOST-")]
+    assert (found.id, found.hosts) == (
+        "GC-HOST-002",
+        (),
+    )
+    assert found.cause == "the check could not go on on n1, n2, n3, n4: no job came from the controller within 60 s"

@@ -243,7 +243,8 @@ def test_what_would_break_others_is_no_state(base: Path, change: dict[str, Any])
 
 def test_a_state_without_what_it_needs_is_none(base: Path) -> None:
     launch.start(Systemd(told()), "run-1", JOB, "python3", "", 1)
-    for state in (*({name: told()[name] for name in told() if name != left} for left in told()), {"state": "failed"}):
+    lacking = [{name: told()[name] for name in told() if name != left} for left in told()]
+    for state in (*lacking, {"state": "failed"}, told("expired")):
         worker.write_json(str(base / "run-1" / "out" / "state.json"), state)
         assert unit.read_state("run-1") is None, state
     failed = {"state": "failed", "error": "no free port"}
@@ -433,6 +434,19 @@ def test_the_user_of_the_ranks_can_write_links_and_nothing_else(base: Path, tmp_
     worker.write_json(str(tmp_path / "elsewhere"), FOUND)
     path.symlink_to(tmp_path / "elsewhere")
     assert "had not ended" in probe(Systemd(), wait_seconds=0)["error"]
+
+
+def test_a_worker_whose_time_is_over_takes_no_job(base: Path) -> None:
+    expired = told("expired", error=f"{worker.NO_JOB} 147 s")
+    launch.start(Systemd(expired), "run-1", JOB, "python3", "", 1)
+    with pytest.raises(unit.UnitError, match="no job came from the controller within 147 s"):
+        unit.go("run-1", {"ranks": [0]})
+    assert not (base / "run-1" / "go.json").exists()
+    # It has not died, and nobody waits for it.
+    for code in (0, 3):
+        began = time.monotonic()
+        assert unit.wait(Systemd(code=code), "run-1", 30) == expired and time.monotonic() - began < 5
+    assert unit.last_state(service.choose(Systemd()), "run-1") == expired
 
 
 def test_a_worker_is_ended_whatever_is_wrong_with_its_state(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:

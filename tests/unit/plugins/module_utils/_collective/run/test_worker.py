@@ -303,10 +303,12 @@ def test_a_rank_that_only_closes_its_output_does_not_stop_the_worker(start: Star
 
 
 def test_nobody_says_go(start: Start) -> None:
+    """Such as while the controller is suspended: its time was over then, and it does not seem to have died."""
     run_dir, process = start(HANGS, lifetime_seconds=1)
     state(run_dir, "waiting")
     assert process.wait(timeout=5) == 0
     assert not alive(int((run_dir / "out" / "child.pid").read_text()))
+    assert state(run_dir, "expired")["error"] == "no job came from the controller within 1 s"
 
 
 def test_a_rank_that_breaks_is_reported_with_its_last_words(start: Start) -> None:
