@@ -22,6 +22,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
     text,
 )
 
+#: Half of a pair of UTF-16: JSON can hold one alone, and nothing that was decoded does.
+_HALF = re.compile("[\ud800-\udfff]")
 #: The shortest time that a clock shows.
 SHORTEST_SECONDS = 1e-9
 
@@ -110,9 +112,10 @@ def is_report(one: Any) -> bool:
         isinstance(one, dict)
         and isinstance(one.get("local_rank"), int)
         and "exit_code" in one
-        and isinstance(one["exit_code"], (int, type(None)))
-        and isinstance(one.get("process_state"), str)
+        and optional(shape.integer)(one["exit_code"])
+        and shape.text(one.get("process_state"))
         and isinstance(one.get("stderr_tail"), str)
+        and not _HALF.search(one["stderr_tail"])
         and isinstance(one.get("events"), list)
         and all(is_event(said) for said in one["events"])
     )

@@ -126,5 +126,8 @@ def test_a_report_has_all_its_keys_and_events_only() -> None:
     assert said.is_report(report()) and said.is_report(report(exit_code=None, events=[]))
     for key in report():
         assert not said.is_report({name: value for name, value in report().items() if name != key}), key
+    assert not said.is_report(report(exit_code=True)) and said.is_report(report(exit_code=-9))
+    # Half of a pair of UTF-16, which JSON can hold and no file.
+    assert not said.is_report(report(stderr_tail="\ud800"))
     for events in ([{"event": "size"}], [{"event": "unknown", "at": 1.0}], ["done"], [{"event": "output"}]):
         assert not said.is_report(report(events=events)), events
