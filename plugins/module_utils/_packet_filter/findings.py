@@ -101,10 +101,19 @@ def permits(static: Static, source: str, target: str, wanted: Iterable[Interval]
     return doubt or Permit(PERMITS)
 
 
-def remedy(hosts: Sequence[str], direction: str, rule: str, firewall_ports: Sequence[str]) -> Remedy:
+def blocks_everybody(static: Static, host: str, direction: str, wanted: Iterable[Interval]) -> bool:
+    """Whether the host's own rules block some of these ports for every other member."""
+    held = _held(static, host, direction, _set(wanted))
+    return held is not None and held.everybody
+
+
+def remedy(
+    hosts: Sequence[str], direction: str, rule: str, firewall_ports: Sequence[str], *, everybody: bool = True
+) -> Remedy:
     """What opens the ports of the plan on hosts that block them by ``rule`` (its text).
 
-    firewall_ports: those of the port plan, ``29400-29599/tcp``.
+    firewall_ports: those of the port plan, ``29400-29599/tcp``.  everybody: whether they block them for all members;
+    where they let others in, it is not the ports that are wrong.
     """
     family, table, chain = [*rule.partition(":")[0].split(), "", "", ""][:3]
     role = repair.site("cluster_firewall", hosts)
@@ -116,11 +125,10 @@ def remedy(hosts: Sequence[str], direction: str, rule: str, firewall_ports: Sequ
             {host: {"cluster_firewall_ipv6_rpfilter": "loose"} for host in hosts},
         )
     if table == "firewalld" and direction == INBOUND and chain.startswith("filter_IN"):
-        return Remedy(
-            "open the ports of the plan to the members with the role cluster_firewall",
-            role,
-            {host: {"cluster_firewall_ports": list(firewall_ports)} for host in hosts},
-        )
+        fix = "open the ports of the plan to the members with the role cluster_firewall"
+        if not everybody:
+            return Remedy(f"{fix}; others are let in: see that cluster_firewall_peers has the addresses of all", role)
+        return Remedy(fix, role, {host: {"cluster_firewall_ports": list(firewall_ports)} for host in hosts})
     owner = "firewalld, in a part of it that" if table == "firewalld" else f"the table '{family} {table}', which"
     return Remedy(
         f"the rule belongs to {owner} this collection does not manage: remove it, or let the members through before it",
@@ -220,20 +228,17 @@ def _finding(direction: str, hosts: Sequence[str], held: _Held, static: Static, 
     who = "all members" if held.everybody else ", ".join(held.peers)
     way = f"connections from {who} to" if direction == INBOUND else f"connections to {who} on"
     where = ", ".join(f"{first}-{last}" if first != last else str(first) for first, last in held.ports)
-    cure = remedy(hosts, direction, held.rules[0], plan.get("firewall_ports", []))
+    cure = remedy(hosts, direction, held.rules[0], plan.get("firewall_ports", []), everybody=held.everybody)
     evidence = [f"rule on {hosts[0]}: {rule}" for rule in held.rules[:MOST_RULES]]
     if len(held.rules) > MOST_RULES:
         evidence.append(f"and {len(held.rules) - MOST_RULES} more rules")
-    fix = cure.fix
-    if not held.everybody and "cluster_firewall_ports" in str(cure.variables):
-        fix += "; other members are let in, so see that cluster_firewall_peers has the addresses of these"
     kind = DIRECTION if len(hosts) == 1 else CLUSTER if len(hosts) == len(static) else GROUP
     return Finding(
         IDS[direction],
         ERROR,
         tuple(hosts),
         f"the packet filter of {subject} {verb} new TCP {way} ports {where}",
-        fix,
+        cure.fix,
         tuple(evidence),
         subject=Subject(kind, tuple(hosts), direction, held.ports),
         ruled_out=("the network between the nodes: no packet was sent, the rules of the node say so",),

@@ -64,6 +64,7 @@ def test_a_node_that_blocks_all_members_by_firewalld() -> None:
 def test_one_peer_that_is_not_let_in() -> None:
     (found,) = findings.findings(cluster(n2=node({"n3": CLOSED})), PLAN)
     assert "from n3 to ports" in found.cause and "cluster_firewall_peers" in found.fix
+    assert found.variables == {} and "--tags cluster_firewall" in found.command, "the ports are open, to others"
 
 
 def test_nodes_that_are_alike_are_one_finding() -> None:

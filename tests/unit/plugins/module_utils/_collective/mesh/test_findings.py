@@ -584,6 +584,17 @@ def test_the_nodes_own_firewalld_is_opened_with_the_plan() -> None:
     assert f"rule of n2, inbound: {FIREWALLD}" in finding.evidence and finding.confidence == 0.99
 
 
+def test_a_peer_that_firewalld_leaves_out_is_no_matter_of_ports() -> None:
+    run = Run()
+    run.bad["n1", "n2"] = [(32768, 60999, "unreachable")]
+    run.rules("n2", "inbound", FIREWALLD, (32768, 60999))
+    blocked = run.static["n2"]["packet_filter"]["inbound"]
+    run.static["n2"]["packet_filter"]["inbound"] = {"n1": blocked["n1"]}
+    finding = run.only()
+    assert finding.id == "GC-NET-003" and finding.variables == {}
+    assert "cluster_firewall_peers" in finding.fix and "--tags cluster_firewall" in finding.command
+
+
 def test_hosts_with_the_same_rule_stand_in_the_order_of_the_cluster() -> None:
     run = Run()
     for host in HOSTS:
