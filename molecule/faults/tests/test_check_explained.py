@@ -12,7 +12,7 @@ import ipaddress
 import json
 import random
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -86,27 +86,57 @@ def test_a_rule_made_by_hand_is_named_with_its_exact_ports(cluster: Cluster, cha
     assert healthy.code == 0 and network(healthy) == [], healthy.text
 
 
-def test_the_variables_of_the_finding_open_a_firewall_that_was_set_too_narrow(
-    cluster: Cluster, chance: random.Random
-) -> None:
-    node = chance.choice(list(cluster.hosts))
-    wrong = {node: {"cluster_firewall_ports": ["29400-29599/tcp", "61000-64999/tcp"]}}
-    narrow = overlay(cluster, "narrow.json", {"gpu_cluster": {"hosts": wrong}})
+#: A rule of the site in firewalld, after those of the role: it resets what the role does not open.
+RESETS = "rule family=ipv4 port port=32768-60999 protocol=tcp reject type=tcp-reset"
+
+
+@contextmanager
+def reset_by_firewalld(cluster: Cluster, node: str) -> Iterator[None]:
+    """At once and after a reload."""
+    zone = cluster.shell(node, "firewall-cmd --get-default-zone").strip()
+
+    def change(verb: str) -> None:
+        for where in ("", "--permanent "):
+            cluster.shell(node, f"firewall-cmd {where}--zone={zone} --{verb}-rich-rule='{RESETS}'")
+
+    change("add")
     try:
-        made = cluster.play("site.yml", "-i", narrow, "--tags", "cluster_firewall", "--limit", node)
-        assert made.code == 0, made.text
-        ended = cluster.check("-i", narrow)
-        assert list(ended.report["culprits"]) == [node], ended.text
-        finding = network(ended)[0]
-        assert finding["subject"]["ports"] == [[32768, 60999]] and "rejected" in finding["cause"]
-        assert finding["variables"] == {
-            node: {"cluster_firewall_ports": ["29400-29599/tcp", "32768-60999/tcp", "61000-64999/tcp"]}
-        }
-        repaired = overlay(cluster, "repaired.json", {"gpu_cluster": {"hosts": finding["variables"]}})
-        green = cluster.play("site.yml", "-i", narrow, "-i", repaired, "--tags", "cluster_firewall,check")
-        assert green.code == 0 and green.report["verdict"] == "PASSED", green.text
+        yield
     finally:
-        back = cluster.play("site.yml", "--tags", "cluster_firewall", "--limit", node)
+        change("remove")
+
+
+@pytest.mark.parametrize(
+    ("number", "count"), [("GC-NET-001", 1), ("GC-NET-004", 2), ("GC-NET-009", 1)], ids=["node", "rack", "reset"]
+)
+def test_the_variables_of_the_finding_open_a_firewall_that_was_set_too_narrow(
+    cluster: Cluster, chance: random.Random, number: str, count: int
+) -> None:
+    """One node of the three, or two that are a rack."""
+    nodes = sorted(chance.sample(list(cluster.hosts), count), key=list(cluster.hosts).index)
+    wrong = {"cluster_firewall_ports": ["29400-29599/tcp", "61000-64999/tcp"], "gpu_cluster_labels": {"rack": "r1"}}
+    narrow = overlay(cluster, "narrow.json", {"gpu_cluster": {"hosts": dict.fromkeys(nodes, wrong)}})
+    limit = ",".join(nodes)
+    with ExitStack() as stack:
+        try:
+            made = cluster.play("site.yml", "-i", narrow, "--tags", "cluster_firewall", "--limit", limit)
+            assert made.code == 0, made.text
+            if number == "GC-NET-009":
+                stack.enter_context(reset_by_firewalld(cluster, nodes[0]))
+            ended = cluster.check("-i", narrow)
+            assert list(ended.report["culprits"]) == nodes, ended.text
+            finding = network(ended)[0]
+            assert finding["id"] == number and f"--tags cluster_firewall --limit {limit}" in finding["command"], finding
+            # Of a reset the ports that were tried are told, and not what is between them.
+            spans = finding["subject"]["ports"]
+            assert (spans[0][0], spans[-1][1]) == (32768, 60999), finding
+            opened = {"cluster_firewall_ports": ["29400-29599/tcp", "32768-60999/tcp", "61000-64999/tcp"]}
+            assert finding["variables"] == dict.fromkeys(nodes, opened)
+            repaired = overlay(cluster, "repaired.json", {"gpu_cluster": {"hosts": finding["variables"]}})
+            green = cluster.play("site.yml", "-i", narrow, "-i", repaired, "--tags", "cluster_firewall,check")
+            assert green.code == 0 and green.report["verdict"] == "PASSED", green.text
+        finally:
+            back = cluster.play("site.yml", "--tags", "cluster_firewall", "--limit", limit)
     assert back.code == 0, back.text
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Findings about NCCL, CUDA and Open MPI, on nodes that show GPUs: what they name as variables mends them.
+"""Findings about NCCL and CUDA, on nodes that show GPUs: what they name as variables mends them.
 
 The packages are stand-ins, installed by dnf and chosen by alternatives. No node has a driver, so the check as a whole
 stays red here: what is looked at is that the finding has gone and no other has come.
@@ -21,30 +21,17 @@ import lab_packages
 import pytest
 from lab_cluster import Cluster, Ended
 from lab_gpus import shown_devices
-from lab_packages import StandIn
 
-OPENMPI = "lab-openmpi"
 #: What the site has, and what one node of it has.
 WISHES: dict[str, Any] = {
     "nccl_version": "2.28.9",
     "nccl_cuda": "13.0",
     "cuda_toolkit_versions": ["13.0"],
-    "openmpi_packages": [OPENMPI],
-    "openmpi_prefix": f"/opt/{OPENMPI}",
-    "openmpi_version": "4.1.4",
 }
-OTHER: dict[str, Any] = {"nccl_version": "2.29.7", "cuda_toolkit_versions": ["12.8.1"], "openmpi_version": "4.1.5"}
-TAGS = "cuda_toolkit,nccl,openmpi"
+OTHER: dict[str, Any] = {"nccl_version": "2.29.7", "cuda_toolkit_versions": ["12.8.1"]}
+TAGS = "cuda_toolkit,nccl"
 #: What the roles leave besides packages.
 FILES = "/etc/nccl.conf* /etc/profile.d/gpu-cluster-cuda.*"
-
-
-def openmpi(version: str) -> StandIn:
-    """The node's own Open MPI 4.1.4, which says another version of itself."""
-    says = f'#!/bin/sh\n/usr/bin/ompi_info "$@" | sed s/4[.]1[.]4/{version}/g\n'.encode()
-    folder = f"/opt/{OPENMPI}/bin"
-    files = {f"{folder}/ompi_info": says, f"{folder}/mpirun": "/usr/bin/mpirun"}
-    return StandIn(OPENMPI, f"{version}-1.el9", files=files)
 
 
 class Site:
@@ -78,7 +65,7 @@ def fixture_site(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> 
     folder = tmp_path_factory.mktemp("stack")
     keys = lab_mirror.Keys(tmp_path_factory.mktemp("keys") / "g")
     keys.make("nvidia")
-    packages = [*lab_cuda.meta_packages("13.0.2"), openmpi("4.1.4"), openmpi("4.1.5")]
+    packages = [*lab_cuda.meta_packages("13.0.2")]
     for version in ("12.8.1", "13.0.2"):
         packages += lab_cuda.toolkit(version)
     for version in ("2.28.9", "2.29.7"):
@@ -105,7 +92,6 @@ def fixture_site(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> 
     [
         ("GC-VER-011", "nccl", {"nccl_version": "2.28.9"}),
         ("GC-VER-012", "cuda_toolkit", {"cuda_toolkit_versions": ["13.0", "12.8.1"], "cuda_toolkit_default": "13.0"}),
-        ("GC-VER-018", "openmpi", {"openmpi_version": "4.1.4"}),
     ],
 )
 def test_the_finding_of_another_version_mends_it(site: Site, number: str, tag: str, variables: dict[str, Any]) -> None:

@@ -233,3 +233,47 @@ def test_check_mode_foretells_a_block_and_the_variables_of_the_finding_open_it(c
     assert opened.code == 0, opened.text
     after = cluster.check()
     assert after.code == 0 and after.report["findings"] == [], after.text
+
+
+def test_the_variable_of_the_finding_loosens_the_reverse_path_filter_for_ipv6(cluster: Cluster) -> None:
+    """The data network is on the second of two cards in one subnet. That answers leave by the first one is told too."""
+    nodes = list(cluster.hosts)
+    odd = nodes[1]
+    hosts: dict[str, dict[str, Any]] = {
+        name: {"gpu_cluster_fabric_address": f"fd00:20::{number}/64"} for number, name in enumerate(nodes, 1)
+    }
+    strict = {"cluster_firewall_ipv6_rpfilter": "strict"}
+    hosts[odd] = {"gpu_cluster_fabric_address": "fd00:20::12/64", "gpu_cluster_fabric_interface": "fab9", **strict}
+    path = cluster.reports / "ipv6.json"
+
+    def look() -> list[dict[str, Any]]:
+        path.write_text(json.dumps({"gpu_cluster": {"hosts": hosts}}))
+        return list(cluster.check("--check", "-i", str(path)).report["findings"])
+
+    try:
+        for number, name in enumerate(nodes, 1):
+            cluster.shell(name, f"ip address add fd00:20::{number}/64 dev fab0 nodad")
+        cluster.shell(
+            odd,
+            "ip link add link fab0 name fab9 type macvlan mode bridge; ip link set fab9 up; "
+            "ip address add fd00:20::12/64 dev fab9 nodad",
+        )
+        closed = change(cluster, hosts)
+        assert closed.code == 0, closed.text
+        before = look()
+        (found,) = [one for one in before if one["id"].startswith("GC-FW")]
+        assert (found["id"], found["hosts"]) == ("GC-FW-001", [odd]), found
+        assert found["variables"] == {odd: {"cluster_firewall_ipv6_rpfilter": "loose"}}
+        assert f"--tags cluster_firewall --limit {odd}" in found["command"]
+        hosts[odd].update(found["variables"][odd])
+        path.write_text(json.dumps({"gpu_cluster": {"hosts": hosts}}))
+        run = cluster.play("site.yml", "--tags", "cluster_firewall", "--limit", odd, "-i", str(path))
+        assert run.code == 0, run.text
+        after = look()
+        assert [one["cause"] for one in after] == [one["cause"] for one in before if one is not found]
+        assert "GC-NODE-005" in [one["id"] for one in after]
+    finally:
+        cluster.shell(odd, "ip link del fab9")
+        cluster.everywhere("ip -6 address flush dev fab0 scope global")
+        back = change(cluster, {odd: strict})
+    assert back.code == 0, back.text

@@ -51,6 +51,8 @@ OLD_KEY = (
     "chown -R {user}: ${{f%/*}}"
 )
 OLD_KEY_GONE = "f={file}; rm -f $f $f.old; [ ! -e $f.kept ] || mv $f.kept $f"
+#: Role nccl writes its settings, and installs nothing, on nodes without a GPU.
+SETTINGS_OF_NCCL = ("-e", json.dumps({"nccl_without_gpu": True, "nccl_version": ""}))
 FOREIGN_GONE = "kill $(cat /run/gc-foreign); rm -f /run/gc-foreign"
 
 
@@ -90,9 +92,9 @@ def finding(ended: Ended, number: str) -> dict[str, Any]:
     return dict(one)
 
 
-def overlay(cluster: Cluster, variables: dict[str, dict[str, Any]]) -> Sequence[str]:
+def overlay(cluster: Cluster, variables: dict[str, dict[str, Any]], name: str = "overlay") -> Sequence[str]:
     """An inventory beside that of the lab, with the variables of a finding."""
-    path = cluster.reports / "overlay.json"
+    path = cluster.reports / f"{name}.json"
     path.write_text(json.dumps({"gpu_cluster": {"hosts": variables}}))
     return "-i", str(path)
 
@@ -205,9 +207,9 @@ def test_another_mtu_fails_nobody(cluster: Cluster, nodes: list[str]) -> None:
     assert ended.report["findings"][0]["severity"] == "warning" and ended.report["culprits"] == {}
 
 
-def mended(cluster: Cluster, found: dict[str, Any], tags: str) -> Ended:
+def mended(cluster: Cluster, found: dict[str, Any], tags: str, *arguments: str) -> Ended:
     """Put the variables of a finding into the inventory, run its command, and then the whole check."""
-    more = overlay(cluster, found["variables"])
+    more = (*arguments, *overlay(cluster, found["variables"]))
     assert f"--tags {tags} --limit {','.join(found['hosts'])}" in found["command"]
     run = cluster.play("site.yml", "--tags", tags, "--limit", ",".join(found["hosts"]), *more)
     assert run.code == 0, run.text
@@ -216,11 +218,17 @@ def mended(cluster: Cluster, found: dict[str, Any], tags: str) -> Ended:
     return ended
 
 
-def test_the_finding_of_a_name_mends_it(cluster: Cluster, nodes: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("number", "address", "of"), [("GC-NODE-001", "127.0.1.1", 0), ("GC-NODE-002", "198.51.100.9", 1)]
+)
+def test_the_finding_of_a_name_mends_it(cluster: Cluster, nodes: list[str], number: str, address: str, of: int) -> None:
+    """The first node has a wrong line, for its own name or for that of another member."""
     node = nodes[0]
-    make = f"cp /etc/hosts /run/gc-hosts && sed '1i 127.0.1.1 {node}' /run/gc-hosts > /etc/hosts"
+    make = f"cp /etc/hosts /run/gc-hosts && sed '1i {address} {nodes[of]}' /run/gc-hosts > /etc/hosts"
     with broken(cluster, node, make, "cat /run/gc-hosts > /etc/hosts; rm /run/gc-hosts"):
-        found = finding(look(cluster), "GC-NODE-001")
+        before = look(cluster)
+        assert named(before) == {(number, (node,))}, before.text
+        found = finding(before, number)
         assert found["variables"] == {node: {"cluster_hosts_conflicting_names": "remove"}}
         assert named(mended(cluster, found, "cluster_hosts")) == set()
 
@@ -303,12 +311,20 @@ def test_the_finding_of_two_cards_in_a_subnet_mends_them(cluster: Cluster, nodes
     assert back.code == 0, back.text
 
 
-def test_the_finding_of_the_wrong_card_names_the_right_one(cluster: Cluster, nodes: list[str]) -> None:
-    wrong = overlay(cluster, {nodes[0]: {"gpu_cluster_fabric_interface": "eth0"}})
-    found = finding(look(cluster, *wrong), "GC-NODE-004")
-    assert found["hosts"] == [nodes[0]]
-    again = cluster.check(*overlay(cluster, found["variables"]))
-    assert again.code == 0 and again.report["verdict"] == "PASSED" and named(again) == set(), again.text
+def test_the_finding_of_the_wrong_card_mends_it(cluster: Cluster, nodes: list[str]) -> None:
+    """The inventory names the card of the management, and role nccl wrote it into the settings of NCCL."""
+    node, conf = nodes[0], "/etc/nccl.conf"
+    wrong = overlay(cluster, {node: {"gpu_cluster_fabric_interface": "eth0"}})
+    tags = "nccl,openmpi,launcher"
+    with broken(cluster, node, "true", f"rm -f {conf}*"):
+        run = cluster.play("site.yml", "--tags", tags, "--limit", node, *wrong, *SETTINGS_OF_NCCL)
+        assert run.code == 0 and "NCCL_SOCKET_IFNAME==eth0" in cluster.shell(node, f"cat {conf}"), run.text
+        before = look(cluster, *wrong)
+        assert named(before) == {("GC-NODE-004", (node,))}, before.text
+        found = finding(before, "GC-NODE-004")
+        assert found["variables"] == {node: {"gpu_cluster_fabric_interface": "fab0"}}
+        assert named(mended(cluster, found, tags, *SETTINGS_OF_NCCL)) == set()
+        assert "NCCL_SOCKET_IFNAME==fab0" in cluster.shell(node, f"cat {conf}")
 
 
 @pytest.fixture(name="nccl", scope="module")
@@ -455,3 +471,29 @@ def test_old_host_keys_of_a_member_are_named_where_no_authority_vouches_for_it(
         cluster.shell(one, found["command"])
         again = look(cluster)
         assert again.report["findings"] == [], again.text
+
+
+@pytest.mark.parametrize(
+    ("number", "interface"), [("GC-NCCL-001", "eth0"), ("GC-NCCL-002", "eth9"), ("GC-NCCL-003", "fab9")]
+)
+def test_the_finding_of_the_systems_nccl_conf_mends_it(
+    cluster: Cluster, nodes: list[str], nccl: str, number: str, interface: str
+) -> None:
+    """Jobs get no interface from role launcher, so that of /etc/nccl.conf counts: wrong, missing, or a second rail."""
+    node, address = nodes[2], "198.18.21.13"
+    file, conf = "/etc/gpu-cluster/environment", "/etc/nccl.conf"
+    make = (
+        f"cp -a {file} /run/gc-environment && sed -i '/^NCCL_SOCKET_IFNAME=/d' {file} && "
+        f"echo NCCL_SOCKET_IFNAME=={interface} > {conf} && ip link add link fab0 name fab9 type macvlan mode bridge && "
+        f"ip link set fab9 up && ip address add {address}/24 dev fab9"
+    )
+    undo = f"ip link del fab9; cp -a /run/gc-environment {file}; rm -f /run/gc-environment {conf}*"
+    rail = overlay(cluster, {node: {"gpu_cluster_further_addresses": [address]}}, "rail")
+    with broken(cluster, node, make, undo):
+        before = look(cluster, *rail)
+        assert named(before) == {(number, (node,))}, before.text
+        found = finding(before, number)
+        assert f"NCCL_SOCKET_IFNAME is ={interface} in {conf}" in found["cause"], found
+        assert found["variables"] == {node: {"nccl_socket_interfaces": ["fab0"]}}
+        assert named(mended(cluster, found, "nccl,launcher", *rail, *SETTINGS_OF_NCCL)) == set()
+        assert "NCCL_SOCKET_IFNAME==fab0" in cluster.shell(node, f"cat {conf}")
