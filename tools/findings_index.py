@@ -1,11 +1,12 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Write the table of docs/findings/index.md from the pages beside it; with --check only say whether it is stale."""
+"""Write the tables of docs/findings/index.md from the pages beside it; with --check only say whether they are stale."""
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import re
 import sys
 from dataclasses import dataclass
@@ -17,14 +18,22 @@ FOLDER = project.ROOT / "docs" / "findings"
 ID = r"GC-[A-Z]+-\d{3}"
 SECTIONS = ("Symptom", "Cause", "What the check looks at", "Fix", "How it is tested")
 STAGES = ("static", "mesh", "collective", "openmpi", "facts", "all")
-BEGIN = "<!-- begin findings -->"
-END = "<!-- end findings -->"
-HEADING = "| id | severity | subject | stage | what is wrong |\n| --- | --- | --- | --- | --- |"
+FINDINGS, VARIABLES = "findings", "variables"
+#: The tables of the index, by the name in the comments around them.
+HEADINGS = {
+    FINDINGS: "| id | severity | subject | stage | what is wrong |\n| --- | --- | --- | --- | --- |",
+    VARIABLES: "| id | variable | applied in |\n| --- | --- | --- |",
+}
+#: The table of a page that lists the variables that its finding can name, and how the repair was shown.
+APPLIED = "| variable | applied in |"
+NOT_SHOWN = "not shown: "
 
 _TITLE = re.compile(rf"# ({ID}): (\S.*)")
 _COLUMNS = "| severity | subject | stage |"
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_TEST = re.compile(r"`([\w./-]+\.py)::(\w+)`")
+_VARIABLE = re.compile(r"`\w+`")
+#: How a page names a test: its file and its function.
+TEST = re.compile(r"`([\w./-]+\.py)::(\w+)`")
 
 
 class PageError(Exception):
@@ -49,12 +58,23 @@ class Page:
     @property
     def tests(self) -> list[tuple[str, str]]:
         """File and function of the tests that are named."""
-        return _TEST.findall(self.sections[SECTIONS[-1]])
+        return TEST.findall(self.sections[SECTIONS[-1]])
 
     @property
-    def row(self) -> str:
-        """Its row of the index."""
-        return f"| [{self.id}]({self.id}.md) | {self.severity} | {self.subject} | {self.stage} | {self.title} |"
+    def variables(self) -> list[tuple[str, str]]:
+        """The variables that the finding can name, each with the tests that apply it, or with why there is none."""
+        lines = self.sections[SECTIONS[-1]].splitlines()
+        if APPLIED not in lines:
+            return []
+        rows = itertools.takewhile(lambda line: line.startswith("|"), lines[lines.index(APPLIED) + 2 :])
+        return [(cells[0], cells[1]) for cells in map(_cells, rows)]
+
+    def rows(self, table: str) -> list[str]:
+        """Its rows of a table of the index."""
+        link = f"[{self.id}]({self.id}.md)"
+        if table == VARIABLES:
+            return [f"| {link} | {variable} | {applied} |" for variable, applied in self.variables]
+        return [f"| {link} | {self.severity} | {self.subject} | {self.stage} | {self.title} |"]
 
 
 def read(path: Path) -> Page:
@@ -66,7 +86,7 @@ def read(path: Path) -> Page:
         raise PageError(f"{path.name}: the first line must be '# {path.stem}: what is wrong'")
     if _COLUMNS not in lines[:5]:
         raise PageError(f"{path.name}: no table '{_COLUMNS}' below the title")
-    cells = [cell.strip() for cell in lines[lines.index(_COLUMNS) + 2].strip("|").split("|")]
+    cells = _cells(lines[lines.index(_COLUMNS) + 2])
     if len(cells) != 3 or not re.match(r"(error|warning)\b", cells[0]) or cells[2].split(";")[0] not in STAGES:
         raise PageError(f"{path.name}: severity, subject and stage are not understood: {cells}")
     severity, subject, stage = cells
@@ -79,7 +99,15 @@ def read(path: Path) -> Page:
         raise PageError(f"{path.name}: 'Fix' has no command in a block of ```sh")
     if not page.tests:
         raise PageError(f"{path.name}: no test is named as `path.py::function`")
+    for variable, applied in page.variables:
+        if not _VARIABLE.fullmatch(variable) or not (TEST.search(applied) or applied.startswith(NOT_SHOWN)):
+            raise PageError(f"{path.name}: {variable} needs a test that applies it, or '{NOT_SHOWN}' and why")
     return page
+
+
+def _cells(row: str) -> list[str]:
+    """The cells of a row of a table."""
+    return [cell.strip() for cell in row.strip("|").split("|")]
 
 
 def _sections(text: str) -> dict[str, str]:
@@ -101,24 +129,27 @@ def pages(folder: Path = FOLDER) -> list[Page]:
     return [read(path) for path in sorted(folder.glob("GC-*.md"))]
 
 
-def with_table(text: str, found: list[Page]) -> str:
-    """The index with its table replaced."""
-    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
-        raise PageError(f"index.md must hold the lines {BEGIN} and {END} once each, in this order")
-    before, rest = text.split(BEGIN)
-    rows = "\n".join([HEADING, *(page.row for page in found)])
-    return f"{before}{BEGIN}\n{rows}\n{END}{rest.split(END)[1]}"
+def with_tables(text: str, found: list[Page]) -> str:
+    """The index with its tables replaced."""
+    for table, heading in HEADINGS.items():
+        begin, end = f"<!-- begin {table} -->", f"<!-- end {table} -->"
+        if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
+            raise PageError(f"index.md must hold the lines {begin} and {end} once each, in this order")
+        before, rest = text.split(begin)
+        rows = "\n".join([heading, *(row for page in found for row in page.rows(table))])
+        text = f"{before}{begin}\n{rows}\n{end}{rest.split(end)[1]}"
+    return text
 
 
 def main(folder: Path = FOLDER) -> int:
     """Write or check the index."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="change nothing; fail when the table is not current")
+    parser.add_argument("--check", action="store_true", help="change nothing; fail when the tables are not current")
     checking = parser.parse_args().check
     index = folder / "index.md"
     try:
         found = pages(folder)
-        wanted = with_table(index.read_text(encoding="utf-8"), found)
+        wanted = with_tables(index.read_text(encoding="utf-8"), found)
     except PageError as error:
         print(error)
         return 1

@@ -25,6 +25,15 @@ NAMES = [path.stem for path in PATHS]
 each_page = pytest.mark.parametrize("path", PATHS, ids=NAMES)
 #: Fallbacks of ansible itself that a fix may name.
 OF_ANSIBLE = {"ansible_host", "ansible_port", "ansible_user"}
+#: In a module that gives variables to other findings: rows of the matrix without settings, and what no rule explains.
+WITHOUT_VARIABLES = {
+    *("GC-NET-005", "GC-NET-008", "GC-NET-011", "GC-VER-004", "GC-VER-010"),
+    *("GC-VER-013", "GC-VER-014", "GC-VER-015", "GC-VER-016", "GC-VER-017"),
+}
+#: How findings, and functions that make them, call their variables.
+NAME = "variables"
+#: Where tests break nodes and run playbooks on them.
+ON_NODES = ("molecule/", "tests/faults/")
 #: A call of ansible or ansible-playbook, or the beginning of one that is put together.
 COMMAND = r"\bansible(-playbook | (\S+ )?-\w| $)"
 
@@ -38,8 +47,36 @@ def plugin_files() -> tuple[Path, ...]:
 
 def raised_in(source: str) -> set[str]:
     """The ids that stand as whole strings in Python code, which is how a finding gets its id."""
-    constants = [node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)]
+    return ids_in(ast.parse(source))
+
+
+def ids_in(tree: ast.AST) -> set[str]:
+    """The same for a part of it."""
+    constants = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
     return {value for value in constants if isinstance(value, str) and re.fullmatch(findings_index.ID, value)}
+
+
+def naming_variables(source: str) -> set[str]:
+    """The ids of a module that get ``variables``: those in the call that gives them, or all where none is in it.
+
+    A function that takes ``variables`` and hands them on counts where it is called with them.
+    """
+    tree = ast.parse(source)
+    places: dict[str, int] = {}
+    handing_on: set[ast.AST] = set()
+    for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
+        parameters = [one.arg for one in function.args.args]
+        if NAME in parameters:
+            places[function.name] = parameters.index(NAME)
+            handing_on.update(ast.walk(function))
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node not in handing_on]
+    giving = [
+        call
+        for call in calls
+        if any(one.arg == NAME for one in call.keywords)
+        or len(call.args) > places.get(ast.unparse(call.func), len(call.args))
+    ]
+    return set().union(*(ids_in(call) or ids_in(tree) for call in giving))
 
 
 def functions_of(path: Path) -> set[str]:
@@ -167,6 +204,22 @@ def test_every_variable_that_a_finding_names_is_one_of_the_collection() -> None:
     assert [one for one in sorted(named) if one[1] not in variables()] == []
 
 
+def test_every_finding_that_can_name_variables_has_a_test_that_applies_them() -> None:
+    """Or says why there is none: the table of variables in its page."""
+    files = [path for path in plugin_files() if {"_collective", "_packet_filter"} & set(path.parts)]
+    can = set().union(*(naming_variables(path.read_text(encoding="utf-8")) for path in files))
+    listed = {page.id for page in findings_index.pages() if page.variables}
+    assert can - listed == WITHOUT_VARIABLES, "no table of variables"
+    assert listed - can == set(), "nothing gives it variables"
+
+
+@each_page
+def test_the_variables_of_a_page_are_applied_on_nodes(path: Path) -> None:
+    for variable, applied in findings_index.read(path).variables:
+        assert variable.strip("`") in variables()
+        assert [file for file, _name in findings_index.TEST.findall(applied) if not file.startswith(ON_NODES)] == []
+
+
 @pytest.mark.parametrize("name", report_samples.all_samples())
 def test_every_command_of_a_sample_names_the_inventory(name: str) -> None:
     assert without_inventory(report_samples.all_samples()[name]) == []
@@ -197,7 +250,7 @@ def test_no_text_of_a_plugin_names_a_finding_that_does_not_exist() -> None:
 def test_the_index_is_current() -> None:
     """`tools/findings_index.py` writes it."""
     index = (findings_index.FOLDER / "index.md").read_text(encoding="utf-8")
-    assert findings_index.with_table(index, findings_index.pages()) == index
+    assert findings_index.with_tables(index, findings_index.pages()) == index
 
 
 @each_page
@@ -292,14 +345,56 @@ def test_a_page_of_another_form_is_refused(tmp_path: Path, old: str, new: str, p
         findings_index.read(written(tmp_path, GOOD.replace(old, new)))
 
 
-def test_the_table_is_made_of_the_pages(tmp_path: Path) -> None:
-    written(tmp_path, GOOD)
-    index = f"text\n{findings_index.BEGIN}\nold\n{findings_index.END}\nmore\n"
-    made = findings_index.with_table(index, findings_index.pages(tmp_path))
+APPLIED = """
+| variable | applied in |
+| --- | --- |
+| `nccl_version` | `molecule/faults/tests/test_x.py::test_z`: more |
+| `openmpi_version` | not shown: it needs a GPU |
+
+More.
+"""
+
+
+def test_the_variables_of_a_page_are_read(tmp_path: Path) -> None:
+    page = findings_index.read(written(tmp_path, GOOD + APPLIED))
+    assert page.variables == [
+        ("`nccl_version`", "`molecule/faults/tests/test_x.py::test_z`: more"),
+        ("`openmpi_version`", "not shown: it needs a GPU"),
+    ]
+    assert ("molecule/faults/tests/test_x.py", "test_z") in page.tests
+    for old, new in (("not shown: ", "by hand: "), ("`nccl_version`", "nccl")):
+        with pytest.raises(findings_index.PageError, match="needs a test"):
+            findings_index.read(written(tmp_path, GOOD + APPLIED.replace(old, new)))
+
+
+def test_the_tables_are_made_of_the_pages(tmp_path: Path) -> None:
+    written(tmp_path, GOOD + APPLIED)
+    marks = [f"<!-- {end} {table} -->" for table in findings_index.HEADINGS for end in ("begin", "end")]
+    index = "text\n{}\nold\n{}\nbetween\n{}\nold\n{}\nmore\n".format(*marks)
+    made = findings_index.with_tables(index, findings_index.pages(tmp_path))
     assert "| [GC-NET-001](GC-NET-001.md) | error | node | mesh | inbound connections of a node fail |" in made
+    assert "| [GC-NET-001](GC-NET-001.md) | `openmpi_version` | not shown: it needs a GPU |" in made
     assert made.startswith("text\n") and made.endswith("\nmore\n") and "old" not in made
     with pytest.raises(findings_index.PageError):
-        findings_index.with_table("no markers", [])
+        findings_index.with_tables("no markers", [])
+
+
+@pytest.mark.parametrize(
+    ("source", "ids"),
+    [
+        ('Finding("GC-NET-001", variables=v)\nFinding("GC-NET-002")', {"GC-NET-001"}),
+        ('ID = "GC-NET-001"\nFinding(ID, variables=v)', {"GC-NET-001"}),
+        ('X = {"a": "GC-NET-001"}\nreplace(one, variables=v)', {"GC-NET-001"}),
+        (
+            "def make(number, variables=None):\n    return Finding(number, variables=variables)\n"
+            'make("GC-NET-001", v)\nmake("GC-NET-002")\nmake("GC-NET-003", variables=v)',
+            {"GC-NET-001", "GC-NET-003"},
+        ),
+        ('Finding("GC-NET-001")', set()),
+    ],
+)
+def test_who_names_variables_is_read_out_of_code(source: str, ids: set[str]) -> None:
+    assert naming_variables(source) == ids
 
 
 def test_ids_are_read_out_of_code_and_not_out_of_texts() -> None:
