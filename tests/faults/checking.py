@@ -107,6 +107,31 @@ def left_over(net: NetCluster) -> list[str]:
     return running(net) + files
 
 
+def assert_others_shown(report: dict[str, Any], name: str, *, took_part: bool) -> None:
+    """The report has what the others did: the links between them, what their ranks told, their versions.
+
+    name: the node that failed.  took_part: whether its rank was in the collective, so that nobody's came to its end;
+    otherwise the collective is whole without it.
+    """
+    others = [other for other in report["members"] if other != name]
+    for one in others:
+        peers = [other for other in others if other != one]
+        assert [report["mesh"][one][peer] for peer in peers] == ["ok"] * len(peers), report["mesh"]
+        assert all(report["bytes_per_second"][one][peer] > 0 for peer in peers), report["bytes_per_second"]
+        assert report["stack"][one], report["stack"]
+    ranks = [rank for rank in report["ranks"] if rank["host"] in others]
+    told = {rank["host"]: [event["event"] for event in rank["events"]] for rank in ranks}
+    assert sorted(told) == others and all(rank["exit_code"] is not None for rank in ranks), report["ranks"]
+    stages = {stage["name"]: stage["result"] for stage in report["stages"]}
+    if took_part:
+        assert report["participants"] == report["members"] and all("joined" in events for events in told.values()), told
+        assert (stages["mesh"], stages["collective"]) == ("passed", "failed"), stages
+    else:
+        assert report["participants"] == others and all(events[-1] == "done" for events in told.values()), told
+        assert report["sizes"] and all(len(size["seconds_by_rank"]) == len(others) for size in report["sizes"])
+        assert (stages["mesh"], stages["collective"]) == ("passed", "passed"), stages
+
+
 def sweep(net: NetCluster) -> None:
     """Take away what a test that failed has left, so that the next one does not fail for it."""
     for name in net.names:

@@ -6,19 +6,31 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from checking import check, left_over, sweep, wait_for
+import results
+from checking import Checking, assert_others_shown, check, left_over, running, states, sweep, wait_for
 from net_cluster import NetCluster
 from test_wrong_data import SIZE, overlay
 
 SIZES = ["-e", json.dumps({"cluster_check_sizes_bytes": [4096, SIZE]})]
 #: Bytes from one node to another: more than the mesh sends, less than the ranks do.
 STOPS_AFTER = 12_000_000
+WORKER = "_collective.run.worker"
+#: Of the collective, and the longest of a round.
+DEADLINE_SECONDS = 20
+#: The lifetime of a worker of a round, 30 s + its deadline, with 3 s + 4 * 3 s for one round of forks; then the
+#: guardian 10 s later, and its 5 s to kill.
+PAIR_IS_GONE_AFTER = 30 + DEADLINE_SECONDS + 15 + 10 + 5
+#: The round waits 25 s more than its deadline for a node that hangs; then two more rounds, and 30 s for its facts.
+PAIRS_END_AFTER = 150
 
 
 @pytest.fixture(scope="module")
@@ -88,3 +100,72 @@ def test_two_nodes_between_which_the_data_stops_are_named(swept: NetCluster, rng
     assert all(stage["result"] == "passed" for stage in ended.report["stages"] if stage["name"] == "mesh")
     # The ring has its data in one direction only.
     assert any("packets 0 " not in swept.run(name, "nft", "list", "ruleset") for name in ends)
+
+
+def hangs_in_a_pair(net: NetCluster, rng: random.Random, folder: Path) -> tuple[str, str, Checking]:
+    """A check in its first round of pairs: the node whose rank hangs, the other one of its pair, which waits for it."""
+    number = rng.randrange(4)
+    bad, partner = net.names[number], net.names[(number + 2) % 4]
+    deadline = f"cluster_check_deadline_seconds={DEADLINE_SECONDS}"
+    checking = Checking(net, "-i", str(overlay(folder, bad, "hang")), *SIZES, "-e", deadline)
+
+    def joined() -> bool:
+        return any(
+            run_id.endswith("-p1") and "joined" in str(found["ranks"]) for run_id, found in states(net, partner).items()
+        )
+
+    wait_for(joined, 90, f"the pair of {bad} and {partner}")
+    return bad, partner, checking
+
+
+def test_a_worker_that_is_killed_in_a_pair_is_named(swept: NetCluster, rng: random.Random, tmp_path: Path) -> None:
+    """It is not held against the other node of the pair, and does not hide who made the collective go wrong."""
+    bad, partner, checking = hangs_in_a_pair(swept, rng, tmp_path)
+    print(f"the rank of {bad} hangs; SIGKILL to the worker of {partner}")
+    (pid,) = [one for one in swept.processes(partner, WORKER) if one not in swept.processes(partner, "guardian")]
+    os.kill(pid, signal.SIGKILL)
+    struck = time.monotonic()
+    ended = checking.ended()
+    assert ended.code != 0 and time.monotonic() - struck < PAIRS_END_AFTER, ended.text
+    assert sorted(ended.report["culprits"]) == sorted([bad, partner]), ended.text
+    (died,) = [one for one in ended.report["findings"] if one["id"] == "GC-HOST-005"]
+    assert died["hosts"] == [partner] and "the worker ended with -9" in str(died["evidence"]), died
+    assert found_by_pairs(ended.report) == [[bad]], ended.text
+    assert_others_shown(ended.report, partner, took_part=True)
+    results.record("worker-killed-pairs", "we", time.monotonic() - struck, died["cause"])
+
+
+def test_a_node_that_hangs_in_a_pair_is_named(swept: NetCluster, rng: random.Random, tmp_path: Path) -> None:
+    """The rounds go on without it, and still find who made the collective go wrong."""
+    bad, partner, checking = hangs_in_a_pair(swept, rng, tmp_path)
+    print(f"the rank of {bad} hangs; {partner} stops")
+    swept.pause(partner)
+    struck = time.monotonic()
+    try:
+        ended = checking.ended()
+        assert ended.code != 0 and time.monotonic() - struck < PAIRS_END_AFTER, ended.text
+        assert sorted(ended.report["culprits"]) == sorted([bad, partner]), ended.text
+        (lost,) = [one for one in ended.report["findings"] if one["id"] == "GC-HOST-001"]
+        assert lost["hosts"] == [partner] and lost["cause"] == f"{partner} gave no answer to the step 'pairs'", lost
+        assert found_by_pairs(ended.report) == [[bad]], ended.text
+        assert_others_shown(ended.report, partner, took_part=True)
+        results.record("node-paused-pairs", "we", time.monotonic() - struck, lost["cause"])
+    finally:
+        swept.unpause(partner)
+    wait_for(lambda: running(swept) == [], PAIR_IS_GONE_AFTER, f"the end of the worker on {partner}")
+    assert check(swept, *SIZES).code == 0
+
+
+def test_a_controller_that_is_killed_in_a_pair_leaves_nothing_for_long(
+    swept: NetCluster, rng: random.Random, tmp_path: Path
+) -> None:
+    _bad, partner, checking = hangs_in_a_pair(swept, rng, tmp_path)
+    os.killpg(checking.process.pid, signal.SIGKILL)
+    checking.process.wait()
+    killed = time.monotonic()
+    assert any(one.startswith(f"{partner}: ") for one in running(swept))
+    wait_for(lambda: running(swept) == [], PAIR_IS_GONE_AFTER, "the end of all workers")
+    results.record("controller-killed-pairs", "we", time.monotonic() - killed, "nothing runs on any node any more")
+    # The files go with the next check, which passes.
+    ended = check(swept, *SIZES)
+    assert ended.code == 0 and ended.report["verdict"] == "PASSED", ended.text

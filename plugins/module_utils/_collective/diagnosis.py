@@ -46,7 +46,8 @@ def diagnose(run: Run) -> Report:
     refused, without_job = host_findings.not_handed(run), host_findings.without_job(run)
     hosts = [*lost.findings, *host_findings.not_started(run), *refused.values(), *list(without_job.values())[:1]]
     hosts += host_findings.same_node(run.launch)
-    hosts += coordination.findings(run.launch, run.collect)
+    # The worker of a round is one of its own, after the one that was collected.
+    hosts += coordination.findings(run.launch, {**run.collect, **run.pairs.get("died", {})})
     early = {*lost.gone, *coordination.died_early(run)}
     answered = [
         host

@@ -96,7 +96,8 @@ def _no_answer(run: Run, step: str, hosts: Sequence[str]) -> Finding:
 
 def lost_in_pairs(run: Run) -> list[Finding]:
     """Hosts that took part in the collective and gave no answer afterwards, when pairs of nodes were tried."""
-    why = {host: one["why"] for each in run.pairs.get("rounds", []) for one in each["pairs"] for host in one["lost"]}
+    lost = [(host, one["why"]) for each in run.pairs.get("rounds", []) for one in each["pairs"] for host in one["lost"]]
+    why = {host: text for host, text in lost if host not in run.pairs["died"]}
     away = [host for host in run.selected if worker.NO_JOB in why.get(host, "")]
     found = [_away(away, worker.NO_JOB + why[away[0]].rpartition(worker.NO_JOB)[2])] if away else []
     gone = {host: text for host, text in why.items() if host not in away}

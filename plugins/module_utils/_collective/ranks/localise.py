@@ -8,6 +8,7 @@ The state between two rounds is one dict, which the tasks of the role hand from 
 * ``hosts``: who takes part, in rank order.  ``named``: whether the ranks have named somebody, not only
   the other end of a connection.
 * ``sizes_bytes``, ``iterations`` of each and ``deadline_seconds`` of a round.
+* ``died``: host whose worker ended in the middle of a round to the result that says so.
 * ``rounds``: each with its ``name`` and ``pairs`` (``nodes``, ``result``, ``why``, ``lost``; see pairs.Tried).
 * ``next``: the pairs of the next round, ``name`` and ``number`` of that; no pairs when there is none.
 """
@@ -74,6 +75,7 @@ def begin(
         "sizes_bytes": [],
         "iterations": 0,
         "deadline_seconds": 0,
+        "died": {},
         "rounds": [],
     }
     if len(hosts) > 2 and all(collect.get(host, {}).get("state") in unit.ENDED for host in hosts):
@@ -190,15 +192,16 @@ def after(state: State, launch: Results, collect: Results, run_id: str, labels: 
     answers = {host: result for host, result in collect.items() if result.get("run_id") == run_id}
     done = [_outcome(pair, launch, answers) for pair in state["next"]["pairs"]]
     now = {"name": state["next"]["name"], "pairs": done}
-    return _with_next(dict(state, rounds=[*state["rounds"], now]), labels or {})
+    died = {host: answer for host, answer in answers.items() if answer["state"] == unit.DIED}
+    return _with_next(dict(state, rounds=[*state["rounds"], now], died={**state["died"], **died}), labels or {})
 
 
 def _outcome(pair: Sequence[str], launch: Results, answers: Results) -> dict[str, Any]:
     """How one pair ended."""
     lost = {host: _lost(host, launch, answers) for host in pair if not _listens(launch, host)}
     if not lost:
-        silent = [host for host in pair if answers.get(host, {}).get("state") not in (*unit.ENDED, unit.DIED)]
-        lost = {host: _lost(host, launch, answers) for host in silent}
+        gone = [host for host in pair if answers.get(host, {}).get("state") not in unit.ENDED]
+        lost = {host: _lost(host, launch, answers) for host in gone}
     if lost:
         return {"nodes": list(pair), "result": LOST, "why": "; ".join(lost.values()), "lost": list(lost)}
     said = [_said(host, answers[host]) for host in pair]
@@ -222,13 +225,13 @@ def _lost(host: str, launch: Results, answers: Results) -> str:
         return f"{host} could not start: {error[0][:WHY_CHARACTERS]}"
     if answers.get(host, {}).get("state") == unit.EXPIRED:
         return f"{host}: {answers[host]['error'][:WHY_CHARACTERS]}"
+    if answers.get(host, {}).get("state") == unit.DIED:
+        return f"{host}: its worker ended in the middle of its work"
     return f"{host} gave no answer"
 
 
 def _said(host: str, answer: Mapping[str, Any]) -> str:
     """What went wrong on a node, in words; empty when nothing did."""
-    if answer["state"] == unit.DIED:
-        return f"{host}: its worker ended in the middle of its work"
     ranks = answer.get("ranks", [])
     if not ranks:
         return f"{host}: {str(answer.get('error', 'no rank was started'))[:WHY_CHARACTERS]}"

@@ -53,8 +53,8 @@ class Tried:
     """One pair of a round.
 
     result: ``PASSED``, ``FAILED``, ``SLOW`` where both were at work when their time was over, which tells nothing of
-    them, or ``LOST`` where a node gave no answer, which tells nothing of the other.  lost: those nodes.  why: what its
-    ranks said.
+    them, or ``LOST`` where a node gave no answer or its worker died, which tells nothing of the other.  lost: those
+    nodes.  why: what its ranks said.
     """
 
     nodes: Pair

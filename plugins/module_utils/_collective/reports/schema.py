@@ -196,7 +196,7 @@ ROUND = _record(
                         *("passed", "failed", "slow", "lost"),
                     ),
                     "why": _text("What went wrong; empty when it passed."),
-                    "lost": {**NAMES, "description": "Those of the two that gave no answer."},
+                    "lost": {**NAMES, "description": "Those of the two that gave no answer, or whose worker ended."},
                 }
             )
         ),

@@ -46,10 +46,13 @@ def victim(run_id: str) -> dict[str, Any]:
     return answer(run_id, {"event": "error", "text": TEXT})
 
 
-def judged(main: dict[str, Any], fails: Fails, lost: str = "", without_job: tuple[str, ...] = ()) -> tuple[Report, int]:
-    """The report of a run whose pairs go wrong as told, and how many rounds there were.  lost: who never answers.
+def judged(
+    main: dict[str, Any], fails: Fails, lost: str = "", without_job: tuple[str, ...] = (), died: str = ""
+) -> tuple[Report, int]:
+    """The report of a run whose pairs go wrong as told, and how many rounds there were.
 
-    without_job: whose workers get no job in their time.
+    lost: who never answers.  without_job: whose workers get no job in their time.  died: whose worker ends in the first
+    round, and in no other.
     """
     launch = {
         host: {
@@ -80,6 +83,8 @@ def judged(main: dict[str, Any], fails: Fails, lost: str = "", without_job: tupl
         }
         over = {"state": "expired", "run_id": run_id, "error": f"{worker.NO_JOB} 60 s"}
         collect.update({host: over for host in collect if host in without_job})
+        if died and rounds == 1:
+            collect[died] = {"state": "died", "run_id": run_id, "error": "the worker ended with -9"}
         state = filters.collective_pair_results(state, launch, collect, run_id)
     run = Run(
         run_id="r",
@@ -152,3 +157,13 @@ def test_a_controller_that_was_away_in_a_round_accuses_nobody() -> None:
         (),
     )
     assert found.cause == "the check could not go on on n1, n2, n3, n4: no job came from the controller within 60 s"
+
+
+def test_a_worker_that_dies_in_a_round_is_named_and_its_partner_is_judged_by_others() -> None:
+    report, _rounds = judged(one_silent("n4"), lambda one, other: "n4" in (one, other), died="n2")
+    assert sorted(report.culprits) == ["n2", "n4"]
+    found = {one.id: one for one in report.findings}
+    assert found["GC-HOST-005"].hosts == ("n2",) and found["GC-HOST-005"].evidence == ("the worker ended with -9",)
+    assert found["GC-RUN-005"].hosts == ("n4",) and "GC-HOST-001" not in found
+    (with_n2,) = [one for each in report.rounds for one in each["pairs"] if "n2" in one["nodes"]]
+    assert with_n2["result"] == "lost" and with_n2["why"] == "n2: its worker ended in the middle of its work"

@@ -190,7 +190,6 @@ def test_rounds_go_on_until_the_culprit_is_known() -> None:
         ),
         (answer(READY, JOINED, size(MIB, WRONG), DONE), "wrong sum of 1048576 bytes: the contribution of rank 1"),
         (answer(READY, JOINED, exit_code=-11), "no word, last event joined, ended with -11"),
-        ({"state": "died", "error": "out of memory", "run_id": "r"}, "its worker ended in the middle of its work"),
     ],
 )
 def test_what_failed_on_a_node_is_told(n3: dict[str, Any], why: str) -> None:
@@ -213,12 +212,11 @@ def test_a_pair_that_was_only_slow_did_not_fail() -> None:
     [
         (at_work(seconds_ago=5.0), hung()),
         (at_work(), answer(READY, state="deadline", exit_code=-9)),
-        (at_work(), {"state": "died", "error": "out of memory", "run_id": "r"}),
         (at_work(), {"state": "failed", "error": "no rank was started", "run_id": "r"}),
         (at_work(), answer(*HANGS, {"event": "wrong", "size_bytes": MIB, **WRONG}, state="deadline")),
         (hung(), hung()),
     ],
-    ids=["no progress", "never joined", "died", "not started", "wrong sums", "nothing known"],
+    ids=["no progress", "never joined", "not started", "wrong sums", "nothing known"],
 )
 def test_a_pair_of_which_more_is_known_failed(n1: dict[str, Any], n3: dict[str, Any]) -> None:
     other_pair = {"n2": at_work(), "n4": hung()}
@@ -232,6 +230,12 @@ def test_a_pair_of_which_more_is_known_failed(n1: dict[str, Any], n3: dict[str, 
         ({"n1": answer(*FINE)}, launch(), ["n3"], "n3 gave no answer"),
         ({"n1": answer(*FINE), "n3": answer(*FINE, run_id="earlier")}, launch(), ["n3"], "n3 gave no answer"),
         ({"n1": answer(*FINE), "n3": answer(*FINE, state="running")}, launch(), ["n3"], "n3 gave no answer"),
+        (
+            {"n1": hung(), "n3": {"state": "died", "error": "out of memory", "run_id": "r"}},
+            launch(),
+            ["n3"],
+            "n3: its worker ended in the middle of its work",
+        ),
         (
             {"n1": answer(READY, state="waiting")},
             {**launch("n1", "n2", "n4"), "n3": {"state": "failed", "error": "no space is left"}},
