@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 import results
-from checking import Checking, check, left_over, running, states, wait_for, wait_for_state
+from checking import Checking, assert_others_shown, check, left_over, running, states, wait_for, wait_for_state
 from net_cluster import NetCluster
 
 #: The ranks are at work until they are ended.
@@ -99,6 +99,14 @@ def test_nccl_without_gpus_says_of_every_node_what_it_lacks(clean: NetCluster) -
     assert ended.report["unexplained"] == [] and ended.report["gpu_verified"] == []
 
 
+def wait_until(net: NetCluster, name: str, state: str) -> None:
+    """Until the check is so far on this node: the state of its worker, or ``probing``, where its probe is at work."""
+    if state == "probing":
+        wait_for(lambda: net.processes(name, PROBER), 60, f"the probe of {name}")
+    else:
+        wait_for_state(net, name, state)
+
+
 def slow_import(folder: Path, name: str, seconds: int) -> list[str]:
     """The arguments with which the ranks of one node import PyTorch so many seconds later."""
     return own_python(folder, name, f'case "$*" in *{RANK}*) sleep {seconds};; esac\nexec {sys.executable} "$@"')
@@ -173,7 +181,7 @@ def test_a_text_that_no_table_knows_fails_a_strict_check(
         assert ended.report["headline"] == headline
 
 
-@pytest.mark.parametrize("state", ["waiting", "running"])
+@pytest.mark.parametrize("state", ["waiting", "probing", "running"])
 def test_a_worker_that_is_killed_is_named(clean: NetCluster, rng: random.Random, state: str) -> None:
     name = rng.choice(clean.names)
     print(f"SIGKILL to the worker of {name} when it is {state}")
@@ -182,7 +190,7 @@ def test_a_worker_that_is_killed_is_named(clean: NetCluster, rng: random.Random,
     if state == "running":
         wait_for(lambda: ranks_joined(clean, name), 60, f"the rank of {name}")
     else:
-        wait_for_state(clean, name, state)
+        wait_until(clean, name, state)
     (pid,) = [one for one in clean.processes(name, WORKER) if one not in clean.processes(name, "guardian")]
     os.kill(pid, signal.SIGKILL)
     struck = time.monotonic()
@@ -190,6 +198,7 @@ def test_a_worker_that_is_killed_is_named(clean: NetCluster, rng: random.Random,
     assert ended.code != 0 and time.monotonic() - struck < 60, ended.text
     assert ("GC-HOST-005", [name]) in errors(ended.report) and list(ended.report["culprits"]) == [name], ended.text
     assert "the worker ended with -9" in str(ended.report["findings"])
+    assert_others_shown(ended.report, name, took_part=state == "running")
     results.record(f"worker-killed-{state}", "we", time.monotonic() - struck, ended.report["headline"])
 
 
@@ -199,10 +208,7 @@ def test_a_node_that_hangs_is_named_and_the_others_are_shown(clean: NetCluster, 
     print(f"{name} stops when its worker is {state}")
     # Before the collective the others go on without it, and must come to their end.
     checking = Checking(clean, *(LONG if state == "running" else []), *SHORT_DEADLINE)
-    if state == "probing":
-        wait_for(lambda: clean.processes(name, PROBER), 60, f"the probe of {name}")
-    else:
-        wait_for_state(clean, name, state)
+    wait_until(clean, name, state)
     clean.pause(name)
     try:
         ended = checking.ended()
@@ -210,6 +216,7 @@ def test_a_node_that_hangs_is_named_and_the_others_are_shown(clean: NetCluster, 
         assert f"{name} gave no answer to the step" in ended.report["headline"]
         assert re.findall(r"^(\S+) .*failed=[1-9]", ended.text, re.MULTILINE) == [name], ended.text
         assert ended.seconds < NODE_IS_NAMED_AFTER
+        assert_others_shown(ended.report, name, took_part=state == "running")
         results.record(f"node-paused-{state}", "we", ended.seconds, ended.report["headline"])
     finally:
         clean.unpause(name)
@@ -217,10 +224,10 @@ def test_a_node_that_hangs_is_named_and_the_others_are_shown(clean: NetCluster, 
     assert check(clean).code == 0
 
 
-@pytest.mark.parametrize("state", ["waiting", "running"])
+@pytest.mark.parametrize("state", ["waiting", "probing", "running"])
 def test_a_killed_controller_leaves_nothing_for_long(clean: NetCluster, state: str) -> None:
     checking = Checking(clean, *LONG, *SHORT_DEADLINE)
-    wait_for_state(clean, "n1", state)
+    wait_until(clean, "n1", state)
     os.killpg(checking.process.pid, signal.SIGKILL)
     checking.process.wait()
     killed = time.monotonic()
@@ -237,12 +244,13 @@ def test_a_killed_controller_leaves_nothing_for_long(clean: NetCluster, state: s
     [
         ("", "no space is left"),
         ("waiting", "no space is left"),
+        ("probing", "no space is left"),
         # The worker can no longer write down what its rank says.
         ("running", "the worker of the check on {name} ended in the middle of its work"),
     ],
 )
 def test_a_full_disk_is_named_whenever_it_fills(clean: NetCluster, rng: random.Random, state: str, says: str) -> None:
-    """Before anything runs, while the workers wait, and while the ranks run."""
+    """Before anything runs, while the workers wait, while they probe, and while the ranks run."""
     name = rng.choice(clean.names)
     print(f"/run of {name} is full {state}")
     fill = "cat /dev/zero > /run/fills-it 2>/dev/null; test -s /run/fills-it"
@@ -250,7 +258,7 @@ def test_a_full_disk_is_named_whenever_it_fills(clean: NetCluster, rng: random.R
         clean.run(name, "sh", "-c", fill)
     checking = Checking(clean, *SHORT_DEADLINE)
     if state:
-        wait_for_state(clean, name, state)
+        wait_until(clean, name, state)
         clean.run(name, "sh", "-c", fill)
     struck = time.monotonic()
     try:
@@ -258,6 +266,7 @@ def test_a_full_disk_is_named_whenever_it_fills(clean: NetCluster, rng: random.R
         assert ended.code != 0 and time.monotonic() - struck < 60, ended.text
         assert list(ended.report["culprits"]) == [name], ended.text
         assert says.format(name=name) in ended.report["culprits"][name], ended.text
+        assert_others_shown(ended.report, name, took_part=state == "running")
         results.record(f"disk-full-{state or 'before'}", "we", time.monotonic() - struck, ended.report["headline"])
     finally:
         clean.run(name, "rm", "-f", "/run/fills-it")
