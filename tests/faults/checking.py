@@ -34,14 +34,14 @@ class Ended(NamedTuple):
 
 
 class Checking:
-    """One check under way."""
+    """One check under way.  playbook: the shipped one, or one that calls the role itself."""
 
-    def __init__(self, net: NetCluster, *arguments: str, **environment: str) -> None:
+    def __init__(self, net: NetCluster, *arguments: str, playbook: str = PLAYBOOK, **environment: str) -> None:
         self.reports = net.folder / f"report-{time.monotonic_ns()}"
         self.started = time.monotonic()
         self.process = subprocess.Popen(
             [
-                *("ansible-playbook", PLAYBOOK, "-i", str(net.inventory)),
+                *("ansible-playbook", playbook, "-i", str(net.inventory)),
                 *("-e", f"cluster_check_report_dir={self.reports}", *arguments),
             ],
             cwd=project.ROOT,
@@ -64,9 +64,9 @@ class Checking:
         return Ended(self.process.returncode, text, time.monotonic() - self.started, found)
 
 
-def check(net: NetCluster, *arguments: str, **environment: str) -> Ended:
+def check(net: NetCluster, *arguments: str, playbook: str = PLAYBOOK, **environment: str) -> Ended:
     """Run the check to its end. environment: further variables of ansible-playbook."""
-    return Checking(net, *arguments, **environment).ended()
+    return Checking(net, *arguments, playbook=playbook, **environment).ended()
 
 
 def wait_for(condition: Callable[[], Any], seconds: float, what: str) -> Any:

@@ -19,8 +19,10 @@ import sys
 import time
 from pathlib import Path
 
+import project
 import pytest
 import results
+import yaml
 from checking import Checking, assert_others_shown, check, left_over, running, states, wait_for, wait_for_state
 from net_cluster import NetCluster
 
@@ -303,6 +305,26 @@ def test_another_order_of_the_hosts_is_refused_with_a_sentence(clean: NetCluster
     """`strategy: free` lets a host go ahead while others have not started: there is no cluster to check then."""
     ended = check(clean, ANSIBLE_STRATEGY="free")
     assert ended.code != 0 and "strategy" in ended.text and "linear" in ended.text, ended.text
+
+
+@pytest.mark.parametrize("serial", [1, 3, "50%", 4])
+def test_a_play_in_batches_is_refused_with_a_sentence(clean: NetCluster, serial: int | str, tmp_path: Path) -> None:
+    """The shipped play with `serial`: a batch is no cluster, and no later batch may come to a verdict of its own."""
+    plays = yaml.safe_load((project.ROOT / "playbooks/check.yml").read_text())
+    plays[-1]["serial"] = serial
+    playbook = tmp_path / "serial.yml"
+    playbook.write_text(json.dumps(plays))
+    ended = check(clean, playbook=str(playbook))
+    if serial == len(clean.names):
+        assert ended.code == 0 and ended.report["verdict"] == "PASSED", ended.text
+    else:
+        batch = 2 if serial == "50%" else serial
+        said = " ".join(ended.text.split())
+        assert ended.code == 2 and ended.report == {}, ended.text
+        assert f"the play runs with serial: {batch} of 4 hosts in this batch" in said, ended.text
+        assert "remove serial from the play" in said and "PASSED" not in said, ended.text
+        # The first batch ends the play.
+        assert re.findall(r"^(n\d) +: ok", ended.text, re.MULTILINE) == clean.names[:batch], ended.text
 
 
 @pytest.mark.parametrize("forks", [1, 3])
