@@ -15,8 +15,12 @@ import sys
 import pytest
 import results
 from checking import check, left_over
-from injection import MESH, Fault, between, judge
-from net_cluster import NetCluster
+from injection import DROP, MESH, Fault, between, filter_rule, judge
+from net_cluster import INTERFACE, NetCluster
+
+#: Of the packets with data; and what a policer of a switch lets through: at once what it lets through in a second.
+LOSES = "meta length > 1000 numgen random mod 100 < 15"
+LIMITS = "limit rate over 500 kbytes/second burst 10 kbytes"
 
 
 @pytest.mark.parametrize("fault", MESH, ids=[fault.name for fault in MESH])
@@ -93,6 +97,38 @@ def test_a_slow_cable_is_a_warning_that_names_its_node(clean: NetCluster, rng: r
         results.record("slow", "we", ended.seconds, found["cause"])
     finally:
         clean.run("hub", "tc", "qdisc", "del", "dev", port, "root")
+
+
+@pytest.mark.parametrize(
+    ("rule", "whole_node", "title"),
+    [(LOSES, False, "lossy-link"), (LOSES, True, "lossy-node"), (LIMITS, False, "limited-link")],
+    ids=["lossy-link", "lossy-node", "limited-link"],
+)
+def test_a_link_that_loses_packets_is_a_warning_that_names_it(
+    clean: NetCluster, rng: random.Random, rule: str, whole_node: bool, title: str
+) -> None:
+    """From one node to another, or from all others; ports are open and sums are right."""
+    source, target = rng.sample(clean.names, 2)
+    sources = [name for name in clean.names if name != target] if whole_node else [source]
+    print(f"what {', '.join(sources)} sends to {target}: {rule}")
+    addresses = ", ".join(clean.node(name).address for name in sources)
+    bit, undo = filter_rule(clean, target, "input", f"ip saddr {{ {addresses} }} {rule}", DROP, before="")
+    try:
+        # Packets as on a wire: the kernel would hand over 64 KiB at once, of which 1 MiB needs few.
+        for name in sources:
+            clean.run(name, "ip", "link", "set", INTERFACE, "gso_max_segs", "1")
+        ended = check(clean, "-e", '{"cluster_check_sizes_bytes": [4096]}')
+        assert ended.code == 0 and ended.report["verdict"] == "PASSED" and bit() > 0, ended.text
+        (found,) = [one for one in ended.report["findings"] if one["id"] == "GC-NET-007"]
+        named = ("node", [target]) if whole_node else ("link", [source, target])
+        assert found["severity"] == "warning" and (found["subject"]["kind"], found["subject"]["nodes"]) == named, found
+        assert found["cause"].startswith("the data network is slow and loses packets "), found
+        assert all(ended.report["mesh"][name][target] == "ok" for name in sources), ended.text
+        results.record(title, "we", ended.seconds, found["cause"])
+    finally:
+        undo()
+        for name in sources:
+            clean.run(name, "ip", "link", "set", INTERFACE, "gso_max_segs", "65535")
 
 
 def test_a_rendezvous_port_that_something_holds_is_told_and_the_check_takes_another(
