@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One rank as anybody would write it, to compare with: no part of the check, and no help from it.
 
-Arguments: rank, world size, rendezvous, its interface, seconds until a collective times out.
+Arguments: rank, world size, rendezvous, its interface, seconds until a collective times out, number of collectives.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from datetime import timedelta
 
 
 def main() -> None:
-    rank, world_size, rendezvous, interface, seconds = sys.argv[1:]
+    rank, world_size, rendezvous, interface, seconds, count = sys.argv[1:]
     os.environ["GLOO_SOCKET_IFNAME"] = interface
     import torch
     import torch.distributed as dist
@@ -33,8 +33,11 @@ def main() -> None:
             timeout=timedelta(seconds=float(seconds)),
         )
         # 4 MiB: more than fits one packet of any network.
-        data = torch.full((1 << 20,), float(rank))
-        dist.all_reduce(data)
+        for number in range(int(count)):
+            data = torch.full((1 << 20,), float(rank))
+            dist.all_reduce(data)
+            if number == 1:
+                print("works", flush=True)
         text = f"all_reduce gave {data[0].item():g}"
         dist.destroy_process_group()
     except Exception as error:
