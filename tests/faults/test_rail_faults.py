@@ -10,14 +10,12 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 from checking import check, left_over, sweep, wait_for
-from injection import DATA_PORTS, DROP, FIREWALL, Fault, Injected, filter_rule, interval, judge
+from injection import DATA_PORTS, DROP, FIREWALL, PLANNED, Fault, Injected, filter_rule, interval, judge
 from net_cluster import SECOND_INTERFACE, NetCluster
 
 FIRST = "rail 1 (198.18.30.0/24)"
 SECOND = "rail 2 (198.18.31.0/24)"
 IPV6 = "rail 3 (fd00:20::/64)"
-#: What the port plan has of DATA_PORTS, in its longest interval: the rest is not asked for, and no fault.
-PLANNED = (32768, 64999)
 LOCAL = 'iifname "lo" accept;'
 #: Everything of these tests is about the mesh; one size is enough to see that the collective still runs.
 SHORT = ("-e", '{"cluster_check_sizes_bytes": [4096]}')
@@ -44,7 +42,7 @@ def second_rail(net: NetCluster, names: Sequence[str], rng: random.Random) -> In
     bit, undo = filter_rule(net, name, "input", f'iifname "{SECOND_INTERFACE}" tcp dport {first}-{last}', DROP)
     what = f"{name} drops connections to its ports {first}-{last} on the second rail"
     ids = frozenset({"GC-NET-001"})
-    return Injected(what, frozenset({name}), ids, bit, undo, (SECOND, "drop"), (first, last))
+    return Injected(what, frozenset({name}), ids, bit, undo, (SECOND, "drop"), ((first, last),))
 
 
 def ipv6(net: NetCluster, names: Sequence[str], rng: random.Random) -> Injected:
@@ -93,7 +91,7 @@ def everywhere(net: NetCluster, names: Sequence[str], rng: random.Random) -> Inj
     bit, undo = filter_rule(net, name, "input", f"tcp dport {first}-{last}", DROP, before=FIREWALL)
     what = f"{name} drops connections to its ports {first}-{last}, on all rails"
     ids = frozenset({"GC-NET-001"})
-    return Injected(what, frozenset({name}), ids, bit, undo, ("on all 3 rails", "drop"), (first, last))
+    return Injected(what, frozenset({name}), ids, bit, undo, ("on all 3 rails", "drop"), ((first, last),))
 
 
 FAULTS = (
