@@ -23,6 +23,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh.na
 MOST_BYTES = 1 << 20
 #: Hashed lines times names; each takes some microseconds, and nothing is said where it would be more.
 MOST_HASHES = 200_000
+#: Wildcards of a line with patterns; to match more takes long, and no ssh_config is written so.
+MOST_WILDCARDS = 8
 #: Names that a node tells the keys of.
 MOST_NAMES = 1000
 OF_ALL = "/etc/ssh/ssh_known_hosts"
@@ -118,6 +120,8 @@ def _meant(field: str, wanted: Iterable[str]) -> list[str]:
     patterns = field.lower().split(",")
     if not re.search(r"[*?!]", field):
         return [name for name in patterns if name in wanted]
+    if any(one.count("*") > MOST_WILDCARDS for one in patterns):
+        return []
     return [name for name in wanted if _fits(name, patterns)]
 
 

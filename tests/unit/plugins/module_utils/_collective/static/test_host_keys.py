@@ -109,6 +109,8 @@ def test_too_much_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kept(line + hashed) and kept(line + hashed * 2) == {}
     monkeypatch.setattr(host_keys, "MOST_NAMES", 1)
     assert len(kept(f"n2,192.0.2.2 {key(1)}\n")) == 1
+    many = "*" * host_keys.MOST_WILDCARDS
+    assert kept(f"n{many} {key(1)}\n") and kept(f"n{many}* {key(1)}\n") == {}
 
 
 def test_the_keys_of_this_node() -> None:
