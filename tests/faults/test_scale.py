@@ -43,30 +43,30 @@ class Memory(threading.Thread):
         self.over = threading.Event()
 
     def run(self) -> None:
-        while not self.over.wait(0.5):
+        # To read a process costs it some milliseconds, and the check is timed.
+        while not self.over.wait(2):
             held = [each for each in map(self._held, self._family()) if each]
             self.most, self.processes = max(self.most, sum(held)), max(self.processes, len(held))
 
     def _family(self) -> list[int]:
-        """The controller and all that descends from it."""
-        children: dict[int, list[int]] = {}
-        for path in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                # Field 4 of proc_pid_stat(5).
-                parent = int((path / "stat").read_text().rpartition(")")[2].split()[1])
-                children.setdefault(parent, []).append(int(path.name))
+        """The controller and the processes of Ansible that descend from it, whichever thread has started them."""
         family = [self.controller]
         for one in family:
-            family += children.get(one, [])
+            with contextlib.suppress(OSError):
+                for path in Path(f"/proc/{one}/task").glob("*/children"):
+                    family += [int(pid) for pid in path.read_text().split() if self._is_of_ansible(pid)]
         return family
 
-    def _held(self, pid: int) -> int:
-        """Nothing for what is no program of Ansible's: modules on the nodes are not the controller's."""
-        path = Path("/proc") / str(pid)
+    def _is_of_ansible(self, pid: str) -> bool:
+        """Modules on the nodes are not the controller's."""
         try:
-            if b"ansible-playbook" not in (path / "cmdline").read_bytes():
-                return 0
-            lines = (path / "smaps_rollup").read_text().splitlines()
+            return b"ansible-playbook" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            return False
+
+    def _held(self, pid: int) -> int:
+        try:
+            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
         except OSError:
             return 0
         return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
