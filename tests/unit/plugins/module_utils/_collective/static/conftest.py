@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import diagnosis
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import Finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run_data import Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import judge
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.verdict import Report
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import make_port_plan
 
 CARD = {"mtu": 1500, "state": "up", "duplicated": [], "speed_mbps": 10000}
@@ -92,6 +95,22 @@ class Sample:
 
     def findings(self) -> list[Finding]:
         return judge.findings(self.static, self.members, self.plan, self.user)
+
+    def diagnose(self, **given: Any) -> Report:
+        """The report of a run in check mode.  given: what else it has."""
+        answers = {name: {"static": said} for name, said in self.static.items()}
+        run = Run(
+            run_id="test",
+            backend="gloo",
+            members=self.names,
+            selected=self.names,
+            static=answers,
+            known_members=self.members,
+            port_plan=self.plan,
+            check_mode=True,
+            **given,
+        )
+        return diagnosis.diagnose(run)
 
     def again(self, finding: Finding) -> list[tuple[str, str, tuple[str, ...]]]:
         """What the command shows that the finding gives to see it again: the same members, fewer nodes that answer."""

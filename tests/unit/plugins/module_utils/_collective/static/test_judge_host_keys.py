@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import diagnosis
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run_data import Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import judge_host_keys
 
 OF_TRAIN, OF_ALL = "/home/train/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts"
@@ -75,19 +73,8 @@ def test_it_is_an_error_where_mpirun_of_this_check_was_refused(sample: Any) -> N
     ]
 
     def severities(*said: dict[str, Any], user: str = "train") -> list[tuple[str, tuple[str, ...]]]:
-        run = Run(
-            run_id="test",
-            backend="gloo",
-            members=sample.names,
-            selected=sample.names,
-            static={name: {"static": one} for name, one in sample.static.items()},
-            known_members=sample.members,
-            port_plan=sample.plan,
-            user=user,
-            openmpi={"n1": {"ssh": list(said)}},
-            check_mode=True,
-        )
-        return [(one.severity, one.hosts) for one in diagnosis.diagnose(run).findings if one.id == "GC-SSH-005"]
+        report = sample.diagnose(user=user, openmpi={"n1": {"ssh": list(said)}})
+        return [(one.severity, one.hosts) for one in report.findings if one.id == "GC-SSH-005"]
 
     assert judge_host_keys.refused({"n1": {"ssh": [failed, *others]}, "n2": {}}) == {("n1", "n2")}
     assert severities(*others) == [("warning", ("n1", "n3"))]

@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import diagnosis
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import Finding
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run_data import Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import judge, judge_nccl, nccl
 
 OF_JOBS, CONF = "/etc/gpu-cluster/environment", "/etc/nccl.conf"
@@ -205,18 +203,7 @@ def test_the_facts_of_a_run_tell_where_the_gpus_are(cluster: Any) -> None:
     says(cluster, "n1", "eth0", "198.51.100.1", value="=eth0")
     says(cluster, "n2", "lo", "127.0.0.1", value="=lo")
     cluster.static["n3"]["nccl"] = nccl.nothing(["/x"], "no answer within 3 s")
-    run = Run(
-        run_id="x",
-        backend="gloo",
-        members=cluster.names,
-        selected=cluster.names,
-        static={name: {"static": said} for name, said in cluster.static.items()},
-        known_members=cluster.members,
-        port_plan=cluster.plan,
-        facts={"n2": GPU},
-        check_mode=True,
-    )
-    report = diagnosis.diagnose(run)
+    report = cluster.diagnose(facts={"n2": GPU})
     weights = {one.hosts: one.severity for one in report.findings if one.id == "GC-NCCL-001"}
     assert weights == {("n1",): "warning", ("n2",): "error"}
     assert "NCCL on n3 was not asked which interface it takes: no answer within 3 s" in report.notes

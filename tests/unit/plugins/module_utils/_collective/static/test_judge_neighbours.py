@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import diagnosis, matrix
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import matrix
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import Finding
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run_data import Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import judge
 
 
@@ -105,16 +104,6 @@ def test_an_inventory_that_counts_too_few_is_told_the_number(sample: Any, pinned
 def test_the_check_asks_the_inventory(sample: Any) -> None:
     assert "kernel_tuning_neighbours" in matrix.WISHES
     grown(sample, 597)
-    run = Run(
-        run_id="test",
-        backend="gloo",
-        members=sample.names,
-        selected=sample.names,
-        static={name: {"static": said} for name, said in sample.static.items()},
-        known_members=sample.members,
-        port_plan=sample.plan,
-        pins={"n1": {"kernel_tuning_neighbours": 10}},
-        check_mode=True,
-    )
-    (one,) = [one for one in diagnosis.diagnose(run).findings if one.id == "GC-NODE-018"]
+    pins = {"n1": {"kernel_tuning_neighbours": 10}}
+    (one,) = [one for one in sample.diagnose(pins=pins).findings if one.id == "GC-NODE-018"]
     assert one.variables == {"n1": {"kernel_tuning_neighbours": 600}}

@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import diagnosis
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import Finding
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run_data import Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import judge, view
 
 OF_JOBS, OF_SESSIONS = "/etc/gpu-cluster/environment", "/etc/environment"
@@ -108,18 +106,8 @@ def test_the_inventory_comes_first(cluster: Any) -> None:
 
 
 def test_the_inventory_of_a_run_reaches_the_judge(cluster: Any) -> None:
-    run = Run(
-        run_id="x",
-        backend="gloo",
-        members=cluster.names,
-        selected=cluster.names,
-        static={name: {"static": said} for name, said in cluster.static.items()},
-        known_members=cluster.members,
-        port_plan=cluster.plan,
-        pins={name: {"launcher_environment": {"NCCL_IB_TIMEOUT": 14}} for name in cluster.names},
-        check_mode=True,
-    )
-    (one,) = [one for one in diagnosis.diagnose(run).findings if one.id == "GC-NODE-017"]
+    pins = {name: {"launcher_environment": {"NCCL_IB_TIMEOUT": 14}} for name in cluster.names}
+    (one,) = [one for one in cluster.diagnose(pins=pins).findings if one.id == "GC-NODE-017"]
     assert one.hosts == ("n1", "n2", "n3")
 
 
