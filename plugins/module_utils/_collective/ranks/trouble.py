@@ -60,8 +60,7 @@ class Unfinished:
     """A rank that did not reach its end, or broke after it.
 
     process_state: of its process when its worker killed it; empty when it had ended.  text: its raw text, empty when it
-    left none.  match: what the text means.  explained_by: the id of the finding that
-    does.
+    left none.  match: what the text means.  explained_by: the id of the finding that does.
     """
 
     rank: int
@@ -143,9 +142,9 @@ def judge(
 ) -> Trouble:
     """Explain every rank that did not finish.
 
-    ranks: all of the plan.  collect: host to the result of collective_collect.
-    lost: hosts that have their finding for that.  known: the findings so far.  addresses: host to the address on the
-    data network.  versions: host to ``nccl`` and ``open_mpi``, where known; that of torch the ranks tell themselves.
+    ranks: all of the plan.  collect: host to the result of collective_collect.  lost: hosts that have their finding for
+    that.  known: the findings so far.  addresses: host to the address on the data network.  versions: host to ``nccl``
+    and ``open_mpi``, where known; that of torch the ranks tell themselves.
     """
     gone = set(lost)
     reported = [_unfinished(rank, (versions or {}).get(rank["host"], {})) for rank in ranks if rank["host"] not in gone]
