@@ -45,13 +45,13 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 MAX_SAMPLES = 64
 # 1 MiB, which fits into the cache of a core.
 PART_ELEMENTS = 8 * PERIOD
-# 512 KiB: what a group of exchanges holds at most, when one alone is not larger.  With its copies that stays in the
-# cache of a core.
-GROUP_ELEMENTS = 1 << 17
-# Barriers before a collective that follows filling and comparing, which one rank ends before another.  Beside a bare
-# loop of barrier and all_reduce (torch 2.13.0, gloo over loopback, 2 ranks, 4 MiB) it took 0.86 to 0.94 times as long
-# after one barrier, 1.05 after two, 0.99 after three.
-BARRIERS_ALONE = 3
+# 8 MiB: what a group of exchanges holds at most, when one alone is not larger.  Beside a bare loop of barrier and
+# all_reduce (torch 2.13.0, gloo over loopback, 2 ranks) 64 KiB took 1.06 to 1.15 times as long in groups of 512 KiB
+# with copies between the collectives, and 1.03 so; 4 MiB 0.86 to 0.96 in groups of one, and 0.91 to 1.04 in pairs.
+GROUP_ELEMENTS = 1 << 21
+# Barriers before the first collective of a group: it follows filling and comparing, which one rank ends before another.
+# Beside the bare loop 4 MiB took 0.86 to 0.94 times as long after one barrier, 1.05 after two, 0.99 after three.
+BARRIERS_FIRST = 3
 LIBC = ctypes.CDLL(None)
 # Of wrong iterations after the first only the digests are kept, and those of so many.
 MAX_WRONG = 32
@@ -192,10 +192,9 @@ class Exchanges:
         self._torch, self._dist, self._job, self._note, self._told = torch, dist, job, note, told
         many = max(1, min(job["iterations"], GROUP_ELEMENTS // count))
         self._buffers = [torch.empty(count) for _buffer in range(many)]
-        # The collective is always on this one, as in a job: it stays in the cache when it is small.
         device = DEVICES[job["backend"]]
-        self._alone = many == 1 and device == "cpu"
-        self._work = self._buffers[0] if self._alone else torch.empty(count, device=device)
+        # What lies in the host's memory is summed where it is: copies between two collectives make the second slower.
+        self._on_gpu = None if device == "cpu" else torch.empty(count, device=device)
         self.wrong: dict[str, Any] = {}
         self.checked = 0
 
@@ -215,14 +214,15 @@ class Exchanges:
             before.append(checksum(self._torch, self._buffers[number]))
         seconds: list[float] = []
         try:
-            for number in range(many):
-                self._work.copy_(self._buffers[number])
-                for _barrier in range(BARRIERS_ALONE if self._alone else 1):
+            for number, data in enumerate(self._buffers[:many]):
+                work = data if self._on_gpu is None else self._on_gpu.copy_(data)
+                for _barrier in range(1 if number else BARRIERS_FIRST):
                     self._dist.barrier()
                 start = time.perf_counter()
-                self._dist.all_reduce(self._work)
+                self._dist.all_reduce(work)
                 seconds.append(time.perf_counter() - start)
-                self._buffers[number].copy_(self._work)
+                if work is not data:
+                    data.copy_(work)
                 self._note.count(self.checked + len(seconds))
             # Or this rank would compare while the collective of another one on this node still needs the processor.
             self._dist.barrier()

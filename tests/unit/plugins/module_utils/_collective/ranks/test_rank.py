@@ -344,14 +344,27 @@ def test_nothing_is_left_out_at_the_last_size(capsys: pytest.CaptureFixture[str]
     assert "plateau" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("size_bytes", "before", "groups"), [(4096, 1, 2), (MIB, rank.BARRIERS_ALONE, 4)])
-def test_a_collective_between_comparisons_begins_at_once_on_all_ranks(
-    size_bytes: int, before: int, groups: int
-) -> None:
+@pytest.mark.parametrize(("size_bytes", "groups"), [(4096, 2), (8 * MIB, 4)])
+def test_a_collective_after_a_comparison_begins_at_once_on_all_ranks(size_bytes: int, groups: int) -> None:
     """Comparing takes one rank longer than another; in a group nothing is compared in between."""
     dist = OneRankOfMany(unharmed)
     rank.run_sizes(torch, dist, dict(JOB, rank=0, sizes_bytes=[size_bytes]))
-    assert dist.iteration + 1 == 4 and dist.barriers == 4 * before + groups
+    within, after = 4 - groups, groups
+    assert dist.iteration + 1 == 4 and dist.barriers == within + groups * rank.BARRIERS_FIRST + after
+
+
+def test_no_copy_lies_between_two_collectives_of_a_group() -> None:
+    """Each has a buffer of its own, which was filled before the first of them."""
+    buffers: list[int] = []
+
+    class Recorder(OneRankOfMany):
+        def all_reduce(self, data: Any, op: Any = None) -> None:
+            super().all_reduce(data, op)
+            if op is None:
+                buffers.append(data.data_ptr())
+
+    rank.run_sizes(torch, Recorder(unharmed), dict(JOB, rank=0, sizes_bytes=[4096]))
+    assert len(set(buffers[1:])) == 3
 
 
 def test_a_note_is_never_timed() -> None:
@@ -374,9 +387,9 @@ def test_a_note_is_never_timed() -> None:
             order.append(f"({iterations})")
 
     rank.run_sizes(torch, Recorder(unharmed), dict(JOB, rank=0, sizes_bytes=[4096]), Recorded(0, ""))
-    timed = ["barrier", "sum"]
-    warm_up = [*timed, "(1)", "barrier", "1", "agree"]
-    assert order == ["0", *warm_up, *timed, "(2)", *timed, "(3)", *timed, "(4)", "barrier", "4", "agree"]
+    timed, first = ["barrier", "sum"], ["barrier"] * rank.BARRIERS_FIRST + ["sum"]
+    warm_up = [*first, "(1)", "barrier", "1", "agree"]
+    assert order == ["0", *warm_up, *first, "(2)", *timed, "(3)", *timed, "(4)", "barrier", "4", "agree"]
 
 
 def start_rank(
