@@ -26,6 +26,13 @@ MOMENTS = {
     "openmpi": f"until {DAEMON}; do sleep 0.05; done",
     "facts": f"until {DAEMON}; do sleep 0.05; done; while {DAEMON}; do sleep 0.05; done",
 }
+#: In the command line of a rank of Open MPI, and not in that of the shell that looks for it.
+MPI_RANK = "[z]lib.decompress.base64"
+OF_MPI = f"pgrep -x 'orted|prted|mpirun'; pgrep -f '{MPI_RANK}'; true"
+KILL_RANK = f"until pkill -KILL -f '{MPI_RANK}'; do sleep 0.01; done"
+#: When its rank is there. A daemon that dies before that is no node's: mpirun only says that it could not start some.
+KILL_DAEMON = f"until pgrep -f '{MPI_RANK}'; do sleep 0.01; done; pkill -KILL -x 'orted|prted'"
+FULL = "mount -t tmpfs -o size=64k,mode=1777 tmpfs /tmp; head -c 128k /dev/zero > /tmp/full; test -s /tmp/full"
 STATES = 'grep -l \'"state": "%s"\' /run/gpu-cluster-check/*/out/state.json 2>/dev/null; true'
 
 
@@ -120,6 +127,73 @@ def test_a_worker_that_is_killed_is_named_with_what_systemd_says(cluster: Cluste
     (found,) = [one for one in report["findings"] if one["id"] == "GC-HOST-005"]
     assert found["hosts"] == [name] and "status=9/KILL" in " ".join(found["evidence"]), found
     assert cluster.left_over() == []
+
+
+@pytest.mark.parametrize(
+    ("kill", "says"),
+    [
+        (KILL_RANK, "rank 1 on {} was ended by signal 9 (Killed)"),
+        (KILL_DAEMON, "{}: a rank stopped answering: that node ended, or the connection to it did"),
+    ],
+    ids=["rank", "daemon"],
+)
+def test_what_is_killed_in_the_job_of_open_mpi_is_named(cluster: Cluster, kill: str, says: str) -> None:
+    name = list(cluster.hosts)[1]
+    with under_way(cluster) as process:
+        cluster.shell(name, kill)
+        started = time.monotonic()
+        text = process.communicate(timeout=120)[0]
+        seconds = time.monotonic() - started
+    report = json.loads((cluster.reports / "report.json").read_text())
+    assert process.returncode == 2 and seconds < 60, text
+    assert list(report["culprits"]) == [name] and says.format(name) in report["headline"], text
+    assert report["sizes"] != [], "the collective over gloo was through"
+    assert cluster.left_over() == [] and cluster.on_all(OF_MPI) == []
+
+
+def test_a_node_that_hangs_in_the_job_of_open_mpi_is_named(cluster: Cluster) -> None:
+    name = list(cluster.hosts)[1]
+    with under_way(cluster) as process:
+        cluster.shell(name, MOMENTS["openmpi"])
+        cluster.lab("pause", name)
+        started = time.monotonic()
+        try:
+            text = process.communicate(timeout=200)[0]
+            seconds = time.monotonic() - started
+        finally:
+            cluster.lab("unpause", name)
+    report = json.loads((cluster.reports / "report.json").read_text())
+    assert process.returncode == 4 and seconds < 90, text
+    assert list(report["culprits"]) == [name], text
+    assert report["sizes"] != [], "the collective over gloo was through"
+    wait_for(lambda: cluster.on_all(OF_MPI) == [], 60, "the end of all that belongs to Open MPI")
+    ended = cluster.check()
+    assert ended.code == 0 and cluster.left_over() == [], ended.text
+
+
+def test_a_full_folder_of_temporary_files_is_named_by_open_mpi(cluster: Cluster) -> None:
+    """The ranks of gloo need none."""
+    name = list(cluster.hosts)[1]
+    try:
+        cluster.shell(name, FULL)
+        ended = cluster.check()
+    finally:
+        cluster.shell(name, "umount /tmp")
+    assert ended.code == 2 and ended.seconds < 60, ended.text
+    assert list(ended.report["culprits"]) == [name], ended.text
+    assert f"{name}: the node has run out of something: Open MPI has no room" in ended.report["headline"], ended.text
+    assert ended.report["sizes"] != [], "the collective over gloo was through"
+    assert cluster.left_over() == [] and cluster.on_all(OF_MPI) == []
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_controller_that_is_killed_late_leaves_nothing(cluster: Cluster, moment: str) -> None:
+    with under_way(cluster) as process:
+        cluster.shell(list(cluster.hosts)[1], MOMENTS[moment])
+        os.killpg(process.pid, signal.SIGKILL)
+    wait_for(lambda: cluster.left_over() + cluster.on_all(OF_MPI) == [], 60, "the end of what the check had started")
+    ended = cluster.check()
+    assert ended.code == 0 and "earlier run" not in ended.text, ended.text
 
 
 def test_two_checks_at_once_are_kept_apart_and_the_later_one_says_so(cluster: Cluster) -> None:

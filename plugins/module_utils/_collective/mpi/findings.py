@@ -232,7 +232,7 @@ def _ssh(results: Results, known: Sequence[Finding]) -> Outcome | None:
         named, confidence = (first,), LIKELY
     elif others == 1 and bad[0]["code"] != NO_DAEMON:
         named, confidence, subject = (), UNSURE, Subject(LINK, (first, hosts[0]))
-    fix, command = cause.fix, cause.command
+    fix, command = cause.fix, match.command if match else cause.command
     if bad[0]["code"] == NO_DAEMON:
         fix, command = FIX_DAEMON, repair.site("openmpi", hosts)
     return [_finding(results, START, named, what, fix, confidence, subject, evidence, command)], None
@@ -290,7 +290,7 @@ def _of_texts(results: Results, known: Sequence[Finding], matches: Sequence[tupl
     what = f"Open MPI could not start or connect: {who}{': ' if who else ''}{first.what}"
     fix = FIX_LINK if first.id == causes.BLOCKED else first.cause.fix
     evidence = [block[:300] for block, _match in alike]
-    found = _finding(results, START, hosts, what, fix, confidence, subject, evidence, first.cause.command)
+    found = _finding(results, START, hosts, what, fix, confidence, subject, evidence, first.command)
     own = first.text.about == SELF
     return _unless(known, results, [found], (*first.cause.explained_by, "GC-SSH-"), own=own)
 

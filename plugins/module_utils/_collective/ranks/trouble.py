@@ -305,7 +305,7 @@ def _finding(group: Sequence[Unfinished], hosts: tuple[str, ...], ranks: Sequenc
         cause.fix,
         tuple(one.line for one in group),
         confidence=SURE if all(match.sure for match in matches) else LESS_SURE,
-        command=cause.command,
+        command=matches[0].command,
         reproduce=reproduce(hosts, ranks),
     )
 

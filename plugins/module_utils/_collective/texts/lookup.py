@@ -63,6 +63,11 @@ class Match:
         """What is behind it."""
         return CAUSES[self.id]
 
+    @property
+    def command(self) -> str:
+        """What mends or shows it; may be empty."""
+        return self.text.command or self.cause.command
+
 
 def match(text: str, versions: Mapping[str, str] | None = None) -> Match | None:
     """What a raw text means, or None when no table knows it.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.texts import causes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.texts.text import (
+    DISK,
     NOBODY,
     PEER,
     READ,
@@ -123,6 +124,14 @@ TEXTS = (
         NOBODY,
         "two ranks have no network in common, by their settings or because it is blocked",
         versions=BOTH,
+    ),
+    Text(
+        r"PMIX ERROR: OUT-OF-RESOURCE",
+        causes.RESOURCES,
+        SELF,
+        "Open MPI has no room for its temporary files (TMPDIR, else /tmp)",
+        versions=FOUR,
+        command=DISK,
     ),
     Text(
         r"MPI communication peer process has unexpectedly disconnected.*?Peer host: (?P<host>\S+)",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.texts import causes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.texts.text import (
+    DISK,
     PEER,
     REPORTED,
     SELF,
@@ -55,7 +56,7 @@ TEXTS = (
         SELF,
         "the memory is full, or its limit is reached",
     ),
-    Text(r"No space left on device", causes.RESOURCES, SELF, "a file system is full"),
+    Text(r"No space left on device", causes.RESOURCES, SELF, "a file system is full", command=DISK),
     Text(
         r"Resource temporarily unavailable|can't start new thread|Cannot fork",
         causes.RESOURCES,

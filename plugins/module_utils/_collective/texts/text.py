@@ -44,7 +44,7 @@ class Text:
     names of files, which change with every release.  Its groups name what the text names: ``rank``, ``ranks``,
     ``address``, ``port``, ``interface``, ``host``.  cause: the id of a ``Cause``.  about: ``SELF``, ``PEER`` or
     ``NOBODY``.  says: what it means, as part of a sentence.  versions: those it is known of, empty for all.
-    swapped: whether its port has the two bytes exchanged.
+    swapped: whether its port has the two bytes exchanged.  command: what shows it, empty for that of the cause.
     """
 
     words: str
@@ -54,3 +54,8 @@ class Text:
     known: str = SEEN
     versions: tuple[str, ...] = ()
     swapped: bool = False
+    command: str = ""
+
+
+#: Shows which file system is full, of data or of files.
+DISK = "df -h /run /dev/shm /tmp; df -i /run /dev/shm /tmp"

@@ -122,6 +122,20 @@ def test_a_real_fault_names_its_node_and_nobody_else(version: str, fault: str) -
     assert found.findings[0].reproduce.endswith("--limit n1,n3" if hosts == ("n3",) else "--limit n1,n2")
 
 
+def test_a_full_folder_of_temporary_files_names_its_node_and_shows_the_folder() -> None:
+    """As Open MPI 4.1.4 said it with 64 KiB in /tmp of n2: no rank came to MPI_Init, and none said why."""
+    given = healthy("4.1.4")
+    given["events"] = [event for event in given["events"] if event["event"] == "start"]
+    lines = [
+        "[n2:05662] PMIX ERROR: OUT-OF-RESOURCE in file ../src/mca/common/dstore/dstore_segment.c at line 208",
+        "[n2:05662] PMIX ERROR: ERROR in file ../src/mca/common/dstore/dstore_base.c at line 2479",
+    ]
+    found = judge(dict(given, code=1, text="\n".join(lines)))
+    assert told(found) == [("GC-MPI-001", ERROR, ("n2",))]
+    assert "n2: the node has run out of something: Open MPI has no room" in found.findings[0].cause
+    assert found.findings[0].command.startswith("df -h ") and "/tmp" in found.findings[0].command
+
+
 @pytest.mark.parametrize(
     ("record", "hosts", "subject"),
     [

@@ -205,6 +205,11 @@ RECORDED = [
     ("NCCL WARN Cuda failure 'out of memory'", causes.RESOURCES, {}),
     # Open MPI 4.1.4 and 5.0.11, seen.
     (
+        "[n2:05662] PMIX ERROR: OUT-OF-RESOURCE in file ../../src/mca/common/dstore/dstore_segment.c at line 208",
+        causes.RESOURCES,
+        {},
+    ),
+    (
         "A process or daemon was unable to complete a TCP connection\nto another process:\n  Local host:    node3\n"
         "  Remote host:   node1\nThis is usually caused by a firewall on the remote host.",
         causes.BLOCKED,
