@@ -29,9 +29,10 @@ MOMENTS = {
 #: In the command line of a rank of Open MPI, and not in that of the shell that looks for it.
 MPI_RANK = "[z]lib.decompress.base64"
 OF_MPI = f"pgrep -x 'orted|prted|mpirun'; pgrep -f '{MPI_RANK}'; true"
-KILL_RANK = f"until pkill -KILL -f '{MPI_RANK}'; do sleep 0.01; done"
-#: When its rank is there. A daemon that dies before that is no node's: mpirun only says that it could not start some.
-KILL_DAEMON = f"until pgrep -f '{MPI_RANK}'; do sleep 0.01; done; pkill -KILL -x 'orted|prted'"
+#: A moment after the rank is there: mpirun does not say of which node a rank or a daemon is that ends at once.
+MPI_RUNS = f"until pgrep -f '{MPI_RANK}'; do sleep 0.01; done; sleep 0.2"
+KILL_RANK = f"{MPI_RUNS}; pkill -KILL -f '{MPI_RANK}'"
+KILL_DAEMON = f"{MPI_RUNS}; pkill -KILL -x 'orted|prted'"
 FULL = "mount -t tmpfs -o size=64k,mode=1777 tmpfs /tmp; head -c 128k /dev/zero > /tmp/full; test -s /tmp/full"
 STATES = 'grep -l \'"state": "%s"\' /run/gpu-cluster-check/*/out/state.json 2>/dev/null; true'
 
