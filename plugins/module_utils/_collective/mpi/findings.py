@@ -31,7 +31,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.node import listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import slow, trouble
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run_data import Run
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.texts import causes, lookup
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.texts import causes, lookup, of_open_mpi
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.texts.lookup import Match
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.texts.text import PEER, SELF
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.verdict import Stage, judged
@@ -154,7 +154,7 @@ def _findings(results: Results, known: Sequence[Finding]) -> Outcome:
         return _by_luck(results), None
     if results.done == len(results.hosts):
         return [_after_the_end(results)], None
-    for look in (_signal, _ssh, _own_texts, _links, _peer_texts, _silence):
+    for look in (_signal, _ssh, _own_texts, _daemons, _links, _peer_texts, _silence):
         outcome = look(results, known)
         if outcome is not None:
             return outcome
@@ -251,6 +251,11 @@ def _line(one: Mapping[str, Any]) -> str:
 def _own_texts(results: Results, known: Sequence[Finding]) -> Outcome | None:
     """What a rank or a daemon says of its own node."""
     return _of_texts(results, known, [one for one in _matches(results) if one[1].text.about == SELF])
+
+
+def _daemons(results: Results, known: Sequence[Finding]) -> Outcome | None:
+    """mpirun lost the daemon of a node.  It ends all ranks then, and they say that of each other."""
+    return _of_texts(results, known, [one for one in _matches(results) if one[1].text is of_open_mpi.LOST_DAEMON])
 
 
 def _peer_texts(results: Results, known: Sequence[Finding]) -> Outcome | None:

@@ -18,6 +18,15 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 FOUR = ("4.1.4",)
 BOTH = ("4.1.4", "5.0.11")
 
+#: mpirun says it, and ends all ranks then.
+LOST_DAEMON = Text(
+    r"(?:PRTE|ORTE) has lost communication with a remote daemon.*?Remote daemon ?: \S+ on node (?P<host>\S+)",
+    causes.STOPPED,
+    PEER,
+    "that node ended, or the connection to it did",
+    versions=FOUR,
+)
+
 TEXTS = (
     Text(
         r"An invalid value was given for btl_tcp_if_include.*?Value: (?P<interface>\S+)",
@@ -138,15 +147,9 @@ TEXTS = (
         causes.STOPPED,
         PEER,
         "the rank on that node ended",
-        versions=("5.0.11",),
+        versions=BOTH,
     ),
-    Text(
-        r"(?:PRTE|ORTE) has lost communication with a remote daemon.*?Remote daemon: \S+ on node (?P<host>\S+)",
-        causes.STOPPED,
-        PEER,
-        "that node ended, or the connection to it did",
-        known=READ,
-    ),
+    LOST_DAEMON,
     Text(
         r"(?:PRTE|ORTE) has lost communication with a remote daemon"
         r"|ORTE was unable to reliably start one or more daemons",

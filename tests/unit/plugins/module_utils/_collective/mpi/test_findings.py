@@ -136,6 +136,39 @@ def test_a_full_folder_of_temporary_files_names_its_node_and_shows_the_folder() 
     assert found.findings[0].command.startswith("df -h ") and "/tmp" in found.findings[0].command
 
 
+DAEMON_OF_N2 = (
+    "--------------------------------------------------------------------------\n"
+    "ORTE has lost communication with a remote daemon.\n\n"
+    "  HNP daemon   : [[4844,0],0] on node n1\n  Remote daemon: [[4844,0],1] on node 198.18.30.2\n"
+    "--------------------------------------------------------------------------\n"
+)
+OF_N1 = {
+    "a connection that was tried when n1 was being ended": (
+        "--------------------------------------------------------------------------\n"
+        "WARNING: Open MPI failed to TCP connect to a peer MPI\nprocess.  This should not happen.\n\n"
+        "  Local host: n3\n  PID:        3493\n"
+        "  Message:    connect() to 198.18.30.1:61000 failed\n  Error:      Operation now in progress (115)\n"
+        "--------------------------------------------------------------------------\n"
+    ),
+    "a rank of n1 that was ended": (
+        "--------------------------------------------------------------------------\n"
+        "An MPI communication peer process has unexpectedly disconnected.\n\n"
+        "  Local host: n3\n  Local PID:  3494\n  Peer host:  n1\n"
+        "--------------------------------------------------------------------------\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("victim", ["", *OF_N1])
+def test_a_daemon_that_mpirun_has_lost_names_its_node_whatever_ranks_say_of_others(victim: str) -> None:
+    """As Open MPI 4.1.4 said it when the daemon of n2 was killed: it ends all ranks, which accuse each other then."""
+    given = healthy("4.1.4")
+    given["events"] = [event for event in given["events"] if event["event"] != "done"]
+    found = judge(dict(given, code=1, text=OF_N1.get(victim, "") + DAEMON_OF_N2))
+    assert told(found) == [("GC-MPI-001", ERROR, ("n2",))]
+    assert "n2: a rank stopped answering: that node ended" in found.findings[0].cause
+
+
 @pytest.mark.parametrize(
     ("record", "hosts", "subject"),
     [

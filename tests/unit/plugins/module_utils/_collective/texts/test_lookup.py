@@ -278,6 +278,12 @@ RECORDED = [
         causes.STOPPED,
         {"addresses": ("gpu02",)},
     ),
+    (
+        "ORTE has lost communication with a remote daemon. HNP daemon : [[4844,0],0] on node n1 "
+        "Remote daemon: [[4844,0],1] on node 192.0.2.12 This is usually due to either a failure of the TCP network",
+        causes.STOPPED,
+        {"addresses": ("192.0.2.12",)},
+    ),
     # The system, reported or seen.
     ("Failed to initialize NVML: Driver/library version mismatch", causes.GPU, {}),
     ("CUDA error: system not yet initialized (Error 802)", causes.GPU, {}),
