@@ -123,8 +123,9 @@ text:
   returned: when RV(state) is not V(failed)
   type: str
 ssh:
-  description: What ssh said about each of the other nodes, where no rank came up. C(host), C(code) of ssh, C(text) of
-    its standard error, and C(calling), addresses and ports for which connections of the user wait there.
+  description: What ssh said about each of the other nodes, where no rank came up. C(host), C(code) of ssh (127
+    without Open MPI's daemon, 126 with one that cannot run), C(text) of its standard error, and C(calling), addresses
+    and ports for which connections of the user wait there.
   returned: when RV(state) is not V(failed)
   type: list
   elements: dict

@@ -34,6 +34,16 @@ MPI_RUNS = f"until pgrep -f '{MPI_RANK}'; do sleep 0.01; done; sleep 0.2"
 KILL_RANK = f"{MPI_RUNS}; pkill -KILL -f '{MPI_RANK}'"
 KILL_DAEMON = f"{MPI_RUNS}; pkill -KILL -x 'orted|prted'"
 FULL = "mount -t tmpfs -o size=64k,mode=1777 tmpfs /tmp; head -c 128k /dev/zero > /tmp/full; test -s /tmp/full"
+DAEMON_PATH, LIBRARY = "/usr/bin/orted", "/usr/lib/x86_64-linux-gnu/libopen-rte.so.40"
+#: What keeps Open MPI's daemon from running: the file that is replaced, by what, and what is told.
+BROKEN_DAEMONS = {
+    "library": (LIBRARY, "true", "/usr/bin/orted --help ended with 127: "),
+    "signal": (
+        DAEMON_PATH,
+        rf"printf '#!/bin/sh\nkill -ILL $$\n' > {DAEMON_PATH}; chmod 755 {DAEMON_PATH}",
+        "/usr/bin/orted --help ended with 132:",
+    ),
+}
 STATES = 'grep -l \'"state": "%s"\' /run/gpu-cluster-check/*/out/state.json 2>/dev/null; true'
 
 
@@ -183,6 +193,24 @@ def test_a_full_folder_of_temporary_files_is_named_by_open_mpi(cluster: Cluster)
     assert ended.code == 2 and ended.seconds < 60, ended.text
     assert list(ended.report["culprits"]) == [name], ended.text
     assert f"{name}: the node has run out of something: Open MPI has no room" in ended.report["headline"], ended.text
+    assert ended.report["sizes"] != [], "the collective over gloo was through"
+    assert cluster.left_over() == [] and cluster.on_all(OF_MPI) == []
+
+
+@pytest.mark.parametrize("fault", BROKEN_DAEMONS)
+def test_a_daemon_of_open_mpi_that_cannot_run_is_named(cluster: Cluster, fault: str) -> None:
+    """mpirun does not say on which node it is."""
+    name = list(cluster.hosts)[1]
+    path, replace, says = BROKEN_DAEMONS[fault]
+    try:
+        cluster.shell(name, f"mv {path} {path}.hidden; {replace}")
+        ended = cluster.check()
+    finally:
+        cluster.shell(name, f"mv {path}.hidden {path}")
+    assert ended.code == 2 and ended.seconds < 60, ended.text
+    assert list(ended.report["culprits"]) == [name], ended.text
+    found = {one["id"]: one for one in ended.report["findings"]}
+    assert says in " ".join(found["GC-MPI-001"]["evidence"]), ended.text
     assert ended.report["sizes"] != [], "the collective over gloo was through"
     assert cluster.left_over() == [] and cluster.on_all(OF_MPI) == []
 

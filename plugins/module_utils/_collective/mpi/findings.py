@@ -42,11 +42,14 @@ START, WRONG, UNFINISHED = "GC-MPI-001", "GC-MPI-002", "GC-MPI-003"
 SURE, LIKELY, UNSURE = 0.9, 0.7, 0.5
 #: Errors that keep a rank from its peers or its node from ssh, and so explain an mpirun that hangs.
 EXPLAIN_SILENCE = (*causes.LEFT_ALONE, "GC-SSH-")
-#: Exit code of the question over ssh where the daemon is not there.
-NO_DAEMON = 127
 #: Signals that the check itself sends: the kernel's alarm in a rank, SIGTERM to mpirun and SIGKILL to what is left.
 OURS = (14, 15)
-FIX_DAEMON = "install Open MPI in the same place on all members"
+#: What ssh shows of the node itself, and not of the way there, by its exit code.
+FIX_DAEMON = {
+    output.NO_DAEMON: "install Open MPI in the same place on all members",
+    output.BROKEN_DAEMON: "see what is missing or damaged there, and install the packages of Open MPI and of its "
+    "libraries again",
+}
 FIX_SIGNAL = (
     "look at the kernel log of this node: the out-of-memory killer, or a crash in a library that Open MPI loads"
 )
@@ -227,14 +230,17 @@ def _ssh(results: Results, known: Sequence[Finding]) -> Outcome | None:
     others = len(results.ssh)
     named: tuple[str, ...] = tuple(hosts)
     confidence, subject = SURE, None
-    if len(bad) == others > 1 and bad[0]["code"] != NO_DAEMON:
+    of_daemon = bad[0]["code"] in FIX_DAEMON
+    if len(bad) == others > 1 and not of_daemon:
         # To nobody at all: what they have in common is where it comes from.
         named, confidence = (first,), LIKELY
-    elif others == 1 and bad[0]["code"] != NO_DAEMON:
+    elif others == 1 and not of_daemon:
         named, confidence, subject = (), UNSURE, Subject(LINK, (first, hosts[0]))
     fix, command = cause.fix, match.command if match else cause.command
-    if bad[0]["code"] == NO_DAEMON:
-        fix, command = FIX_DAEMON, repair.site("openmpi", hosts)
+    if of_daemon:
+        missing = bad[0]["code"] == output.NO_DAEMON
+        fix = FIX_DAEMON[bad[0]["code"]]
+        command = repair.site("openmpi", hosts) if missing else repair.look(hosts, "rpm -V openmpi")
     return [_finding(results, START, named, what, fix, confidence, subject, evidence, command)], None
 
 

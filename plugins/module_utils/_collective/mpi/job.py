@@ -155,11 +155,26 @@ def read(stream: IO[bytes], most: int) -> str:
 
 
 def question(prefix: str) -> str:
-    """What is asked over ssh: whether Open MPI's daemon is there, and which connections of this user wait."""
-    there = " || ".join(f"test -x {shlex.quote(f'{prefix}/bin/{name}')}" for name in DAEMONS)
-    return (
-        f"{{ {there}; }} || {{ echo no orted and no prted in {shlex.quote(prefix + '/bin')} >&2; exit 127; }}; "
-        "id -u; grep -hE '^ *[0-9]+: [0-9A-F:]+ [0-9A-F:]+ 02 ' /proc/net/tcp /proc/net/tcp6 2>/dev/null; exit 0"
+    """What is asked over ssh: whether Open MPI's daemon is there and runs, and which connections of this user wait.
+
+    A daemon that lacks a library ends with 127, and with 128 and the signal where a signal ends it: mpirun does not say
+    on which node that was.  ``--help`` is answered by both generations, by 4.1 with code 1 and on standard error.
+    """
+    daemons = " ".join(shlex.quote(f"{prefix}/bin/{name}") for name in DAEMONS)
+    folder, libraries = shlex.quote(f"{prefix}/bin"), shlex.quote(f"{prefix}/lib")
+    return "; ".join(
+        [
+            f'for daemon in {daemons}; do test -x "$daemon" && break; daemon=; done',
+            f'test -n "$daemon" || {{ echo no orted and no prted in {folder} >&2; exit {output.NO_DAEMON}; }}',
+            # Where mpirun lets it look for libraries.
+            f"export LD_LIBRARY_PATH={libraries}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}",
+            'said=$("$daemon" --help 2>&1 > /dev/null < /dev/null)',
+            'case "$?" in 12[679] | 1[345]?) '
+            f'echo "$daemon --help ended with $?: $said" >&2; exit {output.BROKEN_DAEMON};; esac',
+            "id -u",
+            "grep -hE '^ *[0-9]+: [0-9A-F:]+ [0-9A-F:]+ 02 ' /proc/net/tcp /proc/net/tcp6 2>/dev/null",
+            "exit 0",
+        ]
     )
 
 
@@ -169,9 +184,9 @@ def asked(
     """What ssh says about these nodes, as the user of the job.  For at most twice SSH_SECONDS, all of them together.
 
     Nodes for which less than SSH_SECONDS is left, since others took the time, are not asked and not in the answer: to
-    have got no time would accuse them.  ``code`` is that of ssh (255 when it could not log in, 127 without a daemon, -1
-    without an answer), ``text`` what it wrote to standard error, ``calling`` address and port that connections of the
-    user wait for there.
+    have got no time would accuse them.  ``code`` is that of ssh (255 when it could not log in, 127 without a daemon,
+    126 with one that can't run, -1 without an answer), ``text`` what it wrote to standard error, ``calling`` address
+    and port that connections of the user wait for there.
     """
 
     end = time.monotonic() + 2 * SSH_SECONDS

@@ -35,6 +35,9 @@ KILLED = re.compile(
     r"\((?P<name>[^)]*)\)"
 )
 
+#: Exit codes of the question over ssh (``job.question``) where Open MPI's daemon is not there, or can't run.
+NO_DAEMON, BROKEN_DAEMON = 127, 126
+
 
 def events(text: str) -> tuple[list[dict[str, Any]], str]:
     """The events of the ranks in the order in which they came, and everything else."""

@@ -78,6 +78,13 @@ TEXTS = (
         versions=BOTH,
     ),
     Text(
+        r"(?:orted|prted)(?:: error while loading shared libraries| --help ended with \d)",
+        causes.VERSIONS,
+        PEER,
+        "Open MPI's daemon can't run there: a library that it needs is missing, or the program itself is damaged",
+        versions=FOUR,
+    ),
+    Text(
         r"PRTE detected a mismatch in versions|version mismatch.*(?:orted|prted)",
         causes.VERSIONS,
         NOBODY,

@@ -122,6 +122,21 @@ def test_a_real_fault_names_its_node_and_nobody_else(version: str, fault: str) -
     assert found.findings[0].reproduce.endswith("--limit n1,n3" if hosts == ("n3",) else "--limit n1,n2")
 
 
+def test_a_daemon_that_cannot_run_names_its_node_and_what_it_lacks() -> None:
+    found = judge(RECORDED["4.1.4 broken daemon"])
+    assert told(found) == [("GC-MPI-001", ERROR, ("n3",))] and found.unexplained == []
+    (one,) = found.findings
+    assert "Open MPI's daemon can't run there: a library" in one.cause
+    assert "libopen-rte.so.40: cannot open shared object file" in " ".join(one.evidence)
+    assert one.command.startswith("ansible n3 ") and "rpm -V openmpi" in one.command
+    # Of two nodes it is not the link between them, and of many not the first node that asked.
+    given = copy.deepcopy(RECORDED["4.1.4 broken daemon"])
+    given["ssh"] = [dict(given["ssh"][1], host="n2")]
+    assert told(judge(given, hosts=["n1", "n2"])) == [("GC-MPI-001", ERROR, ("n2",))]
+    given["ssh"] = [dict(given["ssh"][0], host=host) for host in ("n2", "n3")]
+    assert told(judge(given)) == [("GC-MPI-001", ERROR, ("n2", "n3"))]
+
+
 def test_a_full_folder_of_temporary_files_names_its_node_and_shows_the_folder() -> None:
     """As Open MPI 4.1.4 said it with 64 KiB in /tmp of n2: no rank came to MPI_Init, and none said why."""
     given = healthy("4.1.4")

@@ -126,6 +126,33 @@ def test_ssh_is_asked_when_no_rank_came_up(tmp_path: Path, run_id: str, monkeypa
     assert (said["code"], said["text"], said["unclean"]) == (1, "no good", True)
 
 
+@pytest.mark.parametrize(
+    ("daemon", "text", "code", "says"),
+    [
+        # --help of orted 4.1.4, and of prted 5.0.11.
+        ("orted", "echo Usage: orted >&2; exit 1", 0, ""),
+        ("prted", "exit 0", 0, ""),
+        # No code of an end in distress.
+        ("orted", "exit 213", 0, ""),
+        ("orted", "echo orted: no library >&2; exit 127", 126, "{} --help ended with 127: orted: no library"),
+        ("prted", "kill -ILL $$", 126, "{} --help ended with 132: "),
+        ("orted", 'test "$LD_LIBRARY_PATH" = "${0%/bin/orted}/lib:/own" || exit 127', 0, ""),
+        ("other", "exit 0", 127, "no orted and no prted in {folder}"),
+    ],
+)
+def test_the_question_tells_a_daemon_that_is_not_there_or_cannot_run(
+    tmp_path: Path, daemon: str, text: str, code: int, says: str
+) -> None:
+    prefix = tmp_path / "it's open mpi"
+    path = program(prefix / "bin" / daemon, text)
+    argv = ["sh", "-c", job.question(str(prefix))]
+    environment = {"PATH": job.PATH, "LD_LIBRARY_PATH": "/own"}
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, env=environment)
+    assert (done.returncode, done.stdout[:1].isdigit()) == (code, code == 0)
+    # A shell may say of a signal too.
+    assert done.stderr.rstrip("\n").endswith(says.format(path, folder=path.parent)), done.stderr
+
+
 def test_an_ssh_that_hangs_is_an_answer(tmp_path: Path, run_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job, "SSH_SECONDS", 0.25)
     program(tmp_path / "bin" / "ssh", "exec sleep 60")

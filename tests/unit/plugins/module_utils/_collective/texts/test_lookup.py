@@ -216,6 +216,7 @@ RECORDED = [
         {"addresses": ("node1", "node3")},
     ),
     ("ORTE was unable to reliably start one or more daemons.", causes.STOPPED, {}),
+    ("/usr/bin/orted: error while loading shared libraries: libopen-rte.so.40: cannot open", causes.VERSIONS, {}),
     (
         "An invalid value was given for btl_tcp_if_include.  This value will be ignored.\n  Local host: node1\n"
         "  Value:      eth9\n  Message:    Unknown interface name",
