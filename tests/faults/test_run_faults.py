@@ -64,7 +64,7 @@ def test_a_rank_that_dies_or_hangs_is_named(
     name = rng.choice(clean.names)
     print(f"{number.name} to the rank of {name}")
     checking = Checking(clean, *LONG)
-    wait_for(lambda: ranks_joined(clean, name), 60, f"the rank of {name}")
+    wait_until(clean, name, "running")
     (pid,) = clean.processes(name, RANK)
     os.kill(pid, number)
     struck = time.monotonic()
@@ -102,9 +102,14 @@ def test_nccl_without_gpus_says_of_every_node_what_it_lacks(clean: NetCluster) -
 
 
 def wait_until(net: NetCluster, name: str, state: str) -> None:
-    """Until the check is so far on this node: the state of its worker, or ``probing``, where its probe is at work."""
+    """Until the check is so far on this node: the state of its worker, or ``probing``, where its probe is at work.
+
+    A node that is ``running`` has joined the others: the store is up, wherever it is.
+    """
     if state == "probing":
         wait_for(lambda: net.processes(name, PROBER), 60, f"the probe of {name}")
+    elif state == "running":
+        wait_for(lambda: ranks_joined(net, name), 60, f"the rank of {name}")
     else:
         wait_for_state(net, name, state)
 
@@ -189,10 +194,7 @@ def test_a_worker_that_is_killed_is_named(clean: NetCluster, rng: random.Random,
     print(f"SIGKILL to the worker of {name} when it is {state}")
     # Before the collective the others go on without it, and must come to their end.
     checking = Checking(clean, *(LONG if state == "running" else []))
-    if state == "running":
-        wait_for(lambda: ranks_joined(clean, name), 60, f"the rank of {name}")
-    else:
-        wait_until(clean, name, state)
+    wait_until(clean, name, state)
     (pid,) = [one for one in clean.processes(name, WORKER) if one not in clean.processes(name, "guardian")]
     os.kill(pid, signal.SIGKILL)
     struck = time.monotonic()
@@ -258,7 +260,7 @@ def test_a_full_disk_is_named_whenever_it_fills(clean: NetCluster, rng: random.R
     fill = "cat /dev/zero > /run/fills-it 2>/dev/null; test -s /run/fills-it"
     if not state:
         clean.run(name, "sh", "-c", fill)
-    checking = Checking(clean, *SHORT_DEADLINE)
+    checking = Checking(clean, *(LONG if state == "running" else []), *SHORT_DEADLINE)
     if state:
         wait_until(clean, name, state)
         clean.run(name, "sh", "-c", fill)
