@@ -45,9 +45,13 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 MAX_SAMPLES = 64
 # 1 MiB, which fits into the cache of a core.
 PART_ELEMENTS = 8 * PERIOD
-# 8 MiB: what a group of exchanges holds at most, when one alone is not larger.  Beside a bare loop of barrier and
-# all_reduce (torch 2.13.0, gloo over loopback, 2 ranks) 64 KiB took 1.06 to 1.15 times as long in groups of 512 KiB
-# with copies between the collectives, and 1.03 so; 4 MiB 0.86 to 0.96 in groups of one, and 0.91 to 1.04 in pairs.
+# A buffer of 2 MiB or less stays in the cache of a core (L2) where a bare loop sums it again and again.
+CACHED_ELEMENTS = 1 << 19
+# 1 MiB: what a group of such buffers holds at most, or it would not stay there.  Beside a bare loop of barrier and
+# all_reduce (torch 2.13.0, gloo over loopback, 2 ranks, 2 MiB of L2) 1 MiB took 1.13 to 1.20 times as long in groups of
+# eight, 1.00 to 1.08 in pairs and 1.02 to 1.04 alone; 64 KiB 1.00 in groups of 8 to 20.
+CACHED_GROUP_ELEMENTS = 1 << 18
+# 8 MiB: the same for larger ones.  4 MiB took 0.86 to 0.98 times as long alone, and 0.91 to 1.04 in pairs.
 GROUP_ELEMENTS = 1 << 21
 # Barriers before the first collective of a group: it follows filling and comparing, which one rank ends before another.
 # Beside the bare loop 4 MiB took 0.86 to 0.94 times as long after one barrier, 1.05 after two, 0.99 after three.
@@ -190,7 +194,8 @@ class Exchanges:
         self, torch: Any, dist: Any, job: dict[str, Any], count: int, note: Note = NO_NOTE, told: str = "wrong"
     ) -> None:
         self._torch, self._dist, self._job, self._note, self._told = torch, dist, job, note, told
-        many = max(1, min(job["iterations"], GROUP_ELEMENTS // count))
+        room = CACHED_GROUP_ELEMENTS if count <= CACHED_ELEMENTS else GROUP_ELEMENTS
+        many = max(1, min(job["iterations"], room // count))
         self._buffers = [torch.empty(count) for _buffer in range(many)]
         device = DEVICES[job["backend"]]
         # What lies in the host's memory is summed where it is: copies between two collectives make the second slower.

@@ -344,7 +344,7 @@ def test_nothing_is_left_out_at_the_last_size(capsys: pytest.CaptureFixture[str]
     assert "plateau" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("size_bytes", "groups"), [(4096, 2), (8 * MIB, 4)])
+@pytest.mark.parametrize(("size_bytes", "groups"), [(4096, 2), (MIB, 4), (4 * MIB, 3), (8 * MIB, 4)])
 def test_a_collective_after_a_comparison_begins_at_once_on_all_ranks(size_bytes: int, groups: int) -> None:
     """Comparing takes one rank longer than another; in a group nothing is compared in between."""
     dist = OneRankOfMany(unharmed)
