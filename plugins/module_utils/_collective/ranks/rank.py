@@ -48,10 +48,11 @@ PART_ELEMENTS = 8 * PERIOD
 # A buffer of 2 MiB or less stays in the cache of a core (L2) where a bare loop sums it again and again.
 CACHED_ELEMENTS = 1 << 19
 # 1 MiB: what a group of such buffers holds at most, or it would not stay there.  Beside a bare loop of barrier and
-# all_reduce (torch 2.13.0, gloo over loopback, 2 ranks, 2 MiB of L2) 1 MiB took 1.13 to 1.20 times as long in groups of
-# eight, 1.00 to 1.08 in pairs and 1.02 to 1.04 alone; 64 KiB 1.00 in groups of 8 to 20.
+# all_reduce (torch 2.13.0, gloo over loopback, 2 ranks, 2 MiB of L2) 1 MiB took 1.10 to 1.23 times as long in groups of
+# eight, 1.05 to 1.06 in pairs and 1.02 to 1.03 alone (400 rounds; with 60 to 100 rounds 1.00 to 1.13 and 1.02 to 1.09);
+# 64 KiB 0.99 to 1.03 in groups of 16; 512 KiB 1.07 to 1.10 in pairs, and 1.16 to 1.19 in groups of 16.
 CACHED_GROUP_ELEMENTS = 1 << 18
-# 8 MiB: the same for larger ones.  4 MiB took 0.86 to 0.98 times as long alone, and 0.91 to 1.04 in pairs.
+# 8 MiB: the same for larger ones.  4 MiB took 0.86 to 1.01 times as long alone, and 0.91 to 1.06 in pairs.
 GROUP_ELEMENTS = 1 << 21
 # Barriers before the first collective of a group: it follows filling and comparing, which one rank ends before another.
 # Beside the bare loop 4 MiB took 0.86 to 0.94 times as long after one barrier, 1.05 after two, 0.99 after three.
