@@ -95,13 +95,24 @@ def say(text: str) -> None:
 
 
 def guard(run_id: str, argv: list[str], user: str, limit_seconds: float, grace_seconds: float) -> None:
-    """Start a program, wait for its end or for the limit, and end all that it has left running."""
+    """Start a program, wait for its end or for the limit, and end all that it has left running.
+
+    In the process's main thread: the limit is an alarm, because ``Popen.wait`` looks 20 times a second when it has a
+    timeout, while ranks are timed on this node.
+    """
+
+    def over(_number: int, _frame: Any) -> None:
+        raise TimeoutError
+
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL, start_new_session=True, **identity(user)) as process:
+        signal.signal(signal.SIGALRM, over)
         try:
-            code = process.wait(timeout=limit_seconds)
+            signal.setitimer(signal.ITIMER_REAL, limit_seconds)
+            code = process.wait()
+            signal.setitimer(signal.ITIMER_REAL, 0)
             if code:
                 say(f"the worker ended with {code}")
-        except subprocess.TimeoutExpired:
+        except TimeoutError:
             say(f"the worker was ended from outside after {limit_seconds:g} s")
         end(run_id, grace_seconds)
 

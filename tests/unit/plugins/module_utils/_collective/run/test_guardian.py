@@ -126,6 +126,22 @@ def test_a_killed_guardian_hides_nothing(tmp_path: Path, run_id: str) -> None:
     assert guardian.processes_of(run_id) == []
 
 
+def test_a_guardian_sleeps_as_long_as_its_worker_works(tmp_path: Path, run_id: str) -> None:
+    """Ranks are timed meanwhile."""
+    launch.start(no_command, run_id, job(tmp_path), sys.executable, "", 10)
+    module = guardian.__name__.encode()
+    (guard,) = [pid for pid in guardian.processes_of(run_id) if module in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+    def woken() -> int:
+        lines = Path(f"/proc/{guard}/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches:"))
+
+    time.sleep(0.3)
+    before = woken()
+    time.sleep(1)
+    assert woken() == before
+
+
 def test_nobody_waits_for_the_worker(tmp_path: Path, run_id: str) -> None:
     """Ansible reads the output of a module until the last process that holds it has ended."""
     script = (
