@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -390,6 +391,35 @@ def test_hundreds_of_peers_at_once_are_answered(start: Start) -> None:
     ports = state(run_dir, "waiting")["ports"]
     outcomes = dial(ports * 60, 64)
     assert len(outcomes) == 540 and {outcome.result for outcome in outcomes} == {mesh.OK}
+
+
+def test_connections_do_not_make_the_worker_look_for_its_job(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a large cluster they come by the thousand, and the processor is that of the ranks."""
+    run_dir, process = start(GOOD, lifetime_seconds=2)
+    process.kill()
+    process.wait()
+    looks: list[str] = []
+    read_json = worker.read_json
+
+    def counted(path: str) -> Any:
+        looks.append(path)
+        return read_json(path)
+
+    monkeypatch.setattr(worker, "read_json", counted)
+    monkeypatch.setattr(worker.Worker, "allow_open_files", lambda _worker: None)
+    here = worker.Worker(str(run_dir))
+    running = threading.Thread(target=here.run)
+    running.start()
+    try:
+        ports = state(run_dir, "waiting")["ports"]
+        assert {outcome.result for outcome in dial(ports * 20, 64)} == {mesh.OK}
+    finally:
+        running.join()
+        for key in list(here.selector.get_map().values()):
+            if isinstance(key.fileobj, socket.socket):
+                key.fileobj.close()
+    looks = [path for path in looks if path.endswith("go.json")]
+    assert here.state["state"] == "expired" and 2 <= len(looks) <= 2 / worker.POLL_SECONDS + 2
 
 
 def test_a_plan_without_a_free_rendezvous_port_says_so(start: Start) -> None:
