@@ -13,7 +13,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import socket
-from functools import lru_cache
 
 NONCE_LENGTH = 32
 HEADER_LENGTH = NONCE_LENGTH + 8
@@ -35,7 +34,6 @@ def header(nonce: str, payload_bytes: int) -> bytes:
     return f"{nonce}{payload_bytes:08d}".encode("ascii")
 
 
-@lru_cache(maxsize=1)
 def answer(nonce: str) -> bytes:
     """What only a worker that knows ``nonce`` can reply; an echo service can't."""
     return hashlib.sha256(nonce.encode("ascii")).hexdigest()[:NONCE_LENGTH].encode("ascii")
