@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
@@ -23,6 +25,10 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
         arguments = self._task.args
+        if isinstance(book := arguments.get("book"), str):
+            # What is no JSON is refused for what it is, as every wrong argument.
+            with contextlib.suppress(ValueError):
+                arguments["book"] = json.loads(book)
         waits = boolean(arguments.get("wait", True), strict=False) and not self._task.check_mode
         line = _progress.line(str(arguments.get("progress", ""))) if waits else None
         links = _progress.Sum.opened(f"mesh-{arguments.get('run_id')}") if line else None

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Callable
 
@@ -49,11 +51,13 @@ def collective_labels(hostvars: Mapping[str, Any], hosts: Sequence[str]) -> dict
     )
 
 
-def collective_book(launch: Mapping[str, Mapping[str, Any]], hosts: Sequence[str]) -> list[dict[str, Any]]:
+def collective_book(launch: Mapping[str, Mapping[str, Any]], hosts: Sequence[str]) -> str:
     """See collective_book.yml."""
     if not isinstance(launch, Mapping):
         raise AnsibleFilterError(f"collective_book needs a dict of host to launch result, got {type(launch).__name__}")
-    return plan.address_book(launch, hosts)
+    text = json.dumps(plan.address_book(launch, hosts))
+    # Only a string of a node can hold the begin of a template, which ansible-core 2.18 would evaluate in a new text.
+    return re.sub("{(?=[{%#])", r"\\u007b", text)
 
 
 def collective_plan(

@@ -35,6 +35,7 @@ options:
   book:
     description:
       - The nodes whose workers listen, from the results of M(baremetal.gpu_cluster.collective_launch).
+      - The list, or JSON of it as P(baremetal.gpu_cluster.collective_book#filter) has it.
       - With it the probe begins, unless it had begun. It can be left out where an earlier task has begun it.
     type: list
     elements: dict

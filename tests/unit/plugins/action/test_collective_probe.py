@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -29,8 +30,8 @@ def probe(
 
     def step(_action: Any, name: str, _task_vars: Any, changed: dict[str, Any], piped: bool) -> dict[str, Any]:
         assert name == "baremetal.gpu_cluster.collective_probe" and changed == {}
-        # A book is too long for a command.
-        assert piped == bool(arguments["book"])
+        # A book is too long for a command. As text it would be no list for the module.
+        assert piped == bool(arguments["book"]) and isinstance(arguments["book"], list)
         if isinstance(answer, BaseException):
             raise answer
         return dict(answer)
@@ -62,6 +63,11 @@ def test_the_last_host_shows_that_all_is_done(monkeypatch: pytest.MonkeyPatch, f
 def test_links_that_are_fetched_without_a_book_are_counted_too(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     (folder / "mesh-run-1").write_bytes(b"." * 4)
     assert probe(monkeypatch, "always", ANSWER, book=[], all_links=6) == (ANSWER, ["mesh 6/6 links"])
+
+
+def test_a_book_that_is_text_is_the_same(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    (folder / "mesh-run-1").write_bytes(b"." * 4)
+    assert probe(monkeypatch, "always", ANSWER, book=json.dumps(BOOK)) == (ANSWER, ["mesh 6/6 links"])
 
 
 def test_a_probe_that_is_only_begun_shows_nothing(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:

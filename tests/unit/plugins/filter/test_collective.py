@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -44,6 +45,16 @@ def test_wishes_of_each_host() -> None:
         "n2": {"gpu_cluster_gpus": 4},
         "n3": {},
     }
+
+
+def test_the_address_book_is_text_in_which_nothing_is_a_template() -> None:
+    named = {"first": 1, "last": 9, "name": "{{ 7 * 6 }}{% raw %}{#{{{"}
+    launch = {host: {"state": "waiting", "address": host, "ports": [], "ranges": [named]} for host in ("n1", "n2")}
+    book = collective.collective_book(launch, ["n2", "n1"])
+    assert [(one["host"], one["ranges"]) for one in json.loads(book)] == [("n2", [named]), ("n1", [named])]
+    assert not any(begin in book for begin in ("{{", "{%", "{#"))
+    with pytest.raises(AnsibleFilterError, match="needs a dict of host to launch result, got list"):
+        collective.collective_book([], [])  # type: ignore[arg-type]
 
 
 def test_limits_are_judged_by_the_sizes_of_the_run() -> None:
