@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -43,3 +44,9 @@ def test_a_worker_lives_until_all_steps_of_all_nodes_are_over(hosts: int, forks:
     assert probe < found["probe_deadline_seconds"] - 10
     before_the_ranks = launch + begin + probe + fetch + go
     assert before_the_ranks + found["ranks_deadline_seconds"] + collect < found["lifetime_seconds"] < 86400
+
+
+def test_no_step_works_out_for_each_host_what_is_the_same_for_all() -> None:
+    """Half of what the launch of a worker cost the controller."""
+    steps = (ROLE / "tasks" / "measure.yml").read_text()
+    assert re.findall(r"__cluster_check_\w+_seconds", steps) == []
