@@ -6,21 +6,17 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-PROJECT = Path(__file__).parents[4]
-TASKS = PROJECT / "roles" / "cluster_check" / "tasks" / "measure.yml"
+TASKS = Path(__file__).parents[4] / "roles" / "cluster_check" / "tasks" / "measure.yml"
 #: A name that a worker has made up to be evaluated.
 NAME = "{{ 7 * 6 }}"
 
 
-def handed(folder: Path) -> dict[str, Any]:
+def handed(playbook: Any) -> dict[str, Any]:
     """What n1 is handed of three hosts, of which the worker of n3 does not listen."""
     tasks = {task["name"]: task for task in yaml.safe_load(TASKS.read_text())}
     begin, fetch = (
@@ -33,48 +29,27 @@ def handed(folder: Path) -> dict[str, Any]:
         "n2": dict(answer, ranges=[]),
         "n3": {},
     }
-    (folder / "answers.json").write_text(json.dumps(answers))
+    (playbook.folder / "answers.json").write_text(json.dumps(answers))
     # Registered, as the answer of a node is: what is set as a fact could be a template of the site.
     launch = {
-        "ansible.builtin.command": f"cat {folder}/answers.json",
+        "ansible.builtin.command": f"cat {playbook.folder}/answers.json",
         "changed_when": False,
         "register": "answers",
     }
     register = {
         "ansible.builtin.set_fact": {"__cluster_check_launch": "{{ (answers.stdout | from_json)[inventory_hostname] }}"}
     }
-    write = {
-        "ansible.builtin.copy": {
-            "content": "{{ given | to_json }}",
-            "dest": str(folder / "given.json"),
-            "mode": "0600",
-        },
-        "vars": {"given": {"book": begin["book"], "all_links": fetch["all_links"]}},
-        "run_once": True,
-    }
+    kept = playbook.keep({"book": begin["book"], "all_links": fetch["all_links"]})
     members = {"cluster_check_members": ["n1", "n2", "n3"], "__cluster_check_times": {}, "__cluster_check_now": "now"}
     book = tasks["Measure | Write the address book of the workers that listen"]
-    play = {"hosts": "all", "gather_facts": False, "vars": members, "tasks": [launch, register, book, write]}
-    (folder / "play.json").write_text(json.dumps([play]))
-    done = subprocess.run(
-        [Path(sys.executable).parent / "ansible-playbook", "-i", "n1,n2,n3", "-c", "local", folder / "play.json"],
-        env={
-            **os.environ,
-            "ANSIBLE_CONFIG": str(PROJECT / "ansible.cfg"),
-            "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
-        },
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    play = {"hosts": "all", "gather_facts": False, "vars": members, "tasks": [launch, register, book, kept]}
+    done = playbook.run([play], "-i", "n1,n2,n3", "-c", "local")
     assert done.returncode == 0, done.stdout + done.stderr
-    read: dict[str, Any] = json.loads((folder / "given.json").read_text())
-    return read
+    return dict(playbook.kept())
 
 
-def test_a_host_is_handed_text_and_the_number_of_links(tmp_path: Path) -> None:
-    found = handed(tmp_path)
+def test_a_host_is_handed_text_and_the_number_of_links(playbook: Any) -> None:
+    found = handed(playbook)
     assert int(found["all_links"]) == 2
     # A list is evaluated entry by entry for each host, which takes minutes for 1,000 of them.
     assert isinstance(found["book"], str)

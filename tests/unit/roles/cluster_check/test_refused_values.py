@@ -5,10 +5,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +13,7 @@ import yaml
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits
 
-PROJECT = Path(__file__).parents[4]
-ROLE = PROJECT / "roles" / "cluster_check"
+ROLE = Path(__file__).parents[4] / "roles" / "cluster_check"
 HOSTS = ["n1", "n2"]
 PLAY: dict[str, Any] = {
     "hosts": "all",
@@ -34,26 +29,18 @@ PLAY: dict[str, Any] = {
 }
 
 
-def refuse(folder: Path, **variables: Any) -> str:
+def refuse(playbook: Any, **variables: Any) -> str:
     """What the role says of these variables; empty when it takes them."""
-    playbook = folder / "play.json"
-    playbook.write_text(json.dumps([dict(PLAY, vars={"cluster_check_members": HOSTS, **variables})]))
-    done = subprocess.run(
-        [Path(sys.executable).parent / "ansible-playbook", "-i", ",".join(HOSTS), playbook],
-        env={**os.environ, "ANSIBLE_CONFIG": str(PROJECT / "ansible.cfg"), "ANSIBLE_STDOUT_CALLBACK": "default"},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    play = dict(PLAY, vars={"cluster_check_members": HOSTS, **variables})
+    done = playbook.run([play], "-i", ",".join(HOSTS))
     assert "UNREACHABLE" not in done.stdout
     assert done.returncode in (0, 2), done.stdout + done.stderr
     return done.stdout + done.stderr if done.returncode else ""
 
 
-def test_all_values_that_no_node_takes_are_refused_at_once(tmp_path: Path) -> None:
+def test_all_values_that_no_node_takes_are_refused_at_once(playbook: Any) -> None:
     said = refuse(
-        tmp_path,
+        playbook,
         cluster_check_warmup=-1,
         cluster_check_samples="33",
         cluster_check_sizes_bytes=[4, 2],
@@ -77,12 +64,12 @@ def test_all_values_that_no_node_takes_are_refused_at_once(tmp_path: Path) -> No
     ("name", "value"),
     [("warmup", 1001), ("rendezvous_last", 1001), ("openmpi_deadline_seconds", 7201)],
 )
-def test_one_of_them_is_enough(tmp_path: Path, name: str, value: int) -> None:
-    assert f"cluster_check_{name} " in refuse(tmp_path, **{f"cluster_check_{name}": value})
+def test_one_of_them_is_enough(playbook: Any, name: str, value: int) -> None:
+    assert f"cluster_check_{name} " in refuse(playbook, **{f"cluster_check_{name}": value})
 
 
-def test_the_defaults_are_taken(tmp_path: Path) -> None:
-    assert refuse(tmp_path) == ""
+def test_the_defaults_are_taken(playbook: Any) -> None:
+    assert refuse(playbook) == ""
 
 
 def test_every_number_of_the_role_that_has_a_range_is_judged() -> None:

@@ -6,16 +6,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-PROJECT = Path(__file__).parents[4]
-ROLE = PROJECT / "roles" / "cluster_check"
+ROLE = Path(__file__).parents[4] / "roles" / "cluster_check"
 #: Arguments of the diagnosis that are steps, and the others that follow from them.
 STEPS = ("static", "launch", "probe", "go", "collect", "openmpi", "openmpi_clear", "facts")
 MADE = ("plan", "pairs", "openmpi_job")
@@ -37,47 +33,26 @@ def lose(host: str) -> dict[str, Any]:
     }
 
 
-def judged(folder: Path) -> dict[str, Any]:
+def judged(playbook: Any) -> dict[str, Any]:
     """What the second check hands to its diagnosis: n3 is lost before it, and n2 when its worker is to be started."""
     found = tasks()
     given = found["Run | Diagnose"]["baremetal.gpu_cluster.collective_diagnose"]
     names = [given[name].split("'")[1] for name in STEPS] + [given[name].split()[1] for name in MADE]
     play = {"hosts": "all", "gather_facts": False}
     first = {"ansible.builtin.set_fact": dict.fromkeys(names, OLD)}
-    write = {
-        "ansible.builtin.copy": {
-            "content": "{{ given | to_json }}",
-            "dest": str(folder / "given.json"),
-            "mode": "0600",
-        },
-        "vars": {"given": {name: given[name] for name in (*STEPS, *MADE)}},
-        "run_once": True,
-    }
+    kept = playbook.keep({name: given[name] for name in (*STEPS, *MADE)})
     files = [str(ROLE / part / "main.yml") for part in ("defaults", "vars")]
     plays = [
         dict(play, tasks=[first, lose("n3")]),
-        dict(play, vars_files=files, tasks=[found["Run | Name this run"], lose("n2"), write]),
+        dict(play, vars_files=files, tasks=[found["Run | Name this run"], lose("n2"), kept]),
     ]
-    (folder / "play.json").write_text(json.dumps(plays))
-    done = subprocess.run(
-        [Path(sys.executable).parent / "ansible-playbook", "-i", "n1,n2,n3", "-c", "local", folder / "play.json"],
-        env={
-            **os.environ,
-            "ANSIBLE_CONFIG": str(PROJECT / "ansible.cfg"),
-            "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
-        },
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = playbook.run(plays, "-i", "n1,n2,n3", "-c", "local")
     assert done.returncode == 4, done.stdout + done.stderr
-    read: dict[str, Any] = json.loads((folder / "given.json").read_text())
-    return read
+    return dict(playbook.kept())
 
 
-def test_a_host_that_is_lost_does_not_show_what_the_first_check_found(tmp_path: Path) -> None:
-    found = judged(tmp_path)
+def test_a_host_that_is_lost_does_not_show_what_the_first_check_found(playbook: Any) -> None:
+    found = judged(playbook)
     assert "the first check" not in json.dumps(found)
     assert found["launch"]["n2"]["unreachable"] is True
     assert [found[name].get("n2") for name in STEPS if name != "launch"] == [{}] * (len(STEPS) - 1)
