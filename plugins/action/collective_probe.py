@@ -17,6 +17,15 @@ from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _node
 MODULE = "baremetal.gpu_cluster.collective_probe"
 
 
+def _listed(book: Any) -> Any:
+    """The list in a book that is text.  What is none stays, and is refused as every wrong argument."""
+    if isinstance(book, str):
+        with contextlib.suppress(ValueError):
+            found = json.loads(book)
+            return found if isinstance(found, list) else book
+    return book
+
+
 class ActionModule(ActionBase):
     """See the documentation of the module of the same name."""
 
@@ -25,10 +34,8 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
         arguments = self._task.args
-        if isinstance(book := arguments.get("book"), str):
-            # What is no JSON is refused for what it is, as every wrong argument.
-            with contextlib.suppress(ValueError):
-                arguments["book"] = json.loads(book)
+        if "book" in arguments:
+            arguments["book"] = _listed(arguments["book"])
         waits = boolean(arguments.get("wait", True), strict=False) and not self._task.check_mode
         line = _progress.line(str(arguments.get("progress", ""))) if waits else None
         links = _progress.Sum.opened(f"mesh-{arguments.get('run_id')}") if line else None

@@ -30,8 +30,8 @@ def probe(
 
     def step(_action: Any, name: str, _task_vars: Any, changed: dict[str, Any], piped: bool) -> dict[str, Any]:
         assert name == "baremetal.gpu_cluster.collective_probe" and changed == {}
-        # A book is too long for a command. As text it would be no list for the module.
-        assert piped == bool(arguments["book"]) and isinstance(arguments["book"], list)
+        # A book is too long for a command.
+        assert piped == bool(arguments["book"])
         if isinstance(answer, BaseException):
             raise answer
         return dict(answer)
@@ -40,7 +40,10 @@ def probe(
     action = collective_probe.ActionModule.__new__(collective_probe.ActionModule)
     action._task = SimpleNamespace(args=arguments, check_mode=check_mode)
     monkeypatch.setattr(collective_probe.ActionBase, "run", lambda *_arguments: {})
-    return action.run(task_vars={}), shown
+    result = action.run(task_vars={})
+    if isinstance(more.get("book"), str):
+        result["handed"] = arguments["book"]
+    return result, shown
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +70,13 @@ def test_links_that_are_fetched_without_a_book_are_counted_too(monkeypatch: pyte
 
 def test_a_book_that_is_text_is_the_same(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     (folder / "mesh-run-1").write_bytes(b"." * 4)
-    assert probe(monkeypatch, "always", ANSWER, book=json.dumps(BOOK)) == (ANSWER, ["mesh 6/6 links"])
+    text = json.dumps(BOOK)
+    assert probe(monkeypatch, "always", ANSWER, book=text) == ({**ANSWER, "handed": BOOK}, ["mesh 6/6 links"])
+
+
+@pytest.mark.parametrize("book", ["n1", "3", "null", '{"host": "n1"}'])
+def test_a_text_that_is_no_book_is_left_for_the_module_to_refuse(monkeypatch: pytest.MonkeyPatch, book: str) -> None:
+    assert probe(monkeypatch, "always", ANSWER, book=book)[0]["handed"] == book
 
 
 def test_a_probe_that_is_only_begun_shows_nothing(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
