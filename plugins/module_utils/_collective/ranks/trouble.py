@@ -49,7 +49,7 @@ PYTHON_WARNING = re.compile(r"^\S+:\d+: \w*Warning: .*\n(?:  .*\n?)?", re.MULTIL
 SUMMARY = "GC-RUN-001"
 #: The last event of a rank that did not come as far as the rendezvous.
 BEFORE_RENDEZVOUS = ("nothing", "ready", "late", "gpu")
-#: So long ranks wait for each other at the rendezvous at least (__cluster_check_join_seconds in the role's vars/main.yml).
+#: So long ranks wait for each other at the rendezvous at least (__cluster_check_join_seconds of the role).
 LATE_SECONDS = 10
 #: How sure a cause is that follows from texts alone: they are known of this version, or only of others.
 SURE, LESS_SURE = 0.9, 0.6
