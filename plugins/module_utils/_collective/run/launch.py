@@ -13,8 +13,10 @@ import fcntl
 import json
 import os
 import pwd
+import py_compile
 import shutil
 import stat
+import sys
 import time
 from collections.abc import Iterator
 from types import ModuleType
@@ -57,12 +59,18 @@ def check_node(job: dict[str, Any]) -> None:
 
 
 def write_payload(directory: str) -> None:
-    """Lay out the code of the worker as the package it was imported from."""
+    """Lay out the code of the worker as the package it was imported from, and the bytecode beside it.
+
+    Of the programs none writes bytecode, wherever it imports from; without this each would compile the code anew.
+    """
     for name, text in _sources.needed(PROGRAMS).items():
-        path = os.path.join(directory, *name.split(".")) + ".py"
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        folder, _slash, file = os.path.join(directory, *name.split(".")).rpartition("/")
+        os.makedirs(folder, exist_ok=True)
+        path = os.path.join(folder, f"{file}.py")
         with open(path, "w", encoding="utf-8") as stream:
             stream.write(text)
+        bytecode = os.path.join(folder, "__pycache__", f"{file}.{sys.implementation.cache_tag}.pyc")
+        py_compile.compile(path, bytecode, doraise=True)
 
 
 @contextlib.contextmanager

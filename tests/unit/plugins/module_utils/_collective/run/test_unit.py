@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import time
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -94,6 +95,21 @@ def test_start_lays_out_the_run_directory(base: Path) -> None:
         path = base / "run-1" / "payload" / (module.__name__.replace(".", "/") + ".py")
         assert path.read_text() == Path(str(module.__file__)).read_text()
     assert json.loads((base / "run-1" / "job.json").read_text())["started_monotonic"] <= time.monotonic()
+
+
+def test_no_program_of_a_run_compiles_its_code_again(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    launch.start(Systemd(told()), "run-1", JOB, "python3", "", 1)
+
+    def compiled(_loader: Any, _data: Any, path: str, **_more: Any) -> Any:
+        raise AssertionError(f"no bytecode for {path}")
+
+    monkeypatch.setattr(SourceFileLoader, "source_to_code", compiled)
+    found = list((base / "run-1" / "payload").rglob("*.py"))
+    for path in found:
+        code = SourceFileLoader(path.stem, str(path)).get_code(path.stem)
+        # A traceback names the file.
+        assert code and code.co_filename == str(path)
+    assert len(found) > len(launch.PROGRAMS)
 
 
 def test_start_refuses_what_it_knows_to_fail() -> None:
