@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall import ssh
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._kernels import compare_kernels, newest_kernel
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import VARIABLE as PORTS
 
 NO_SSH = ssh.Used(frozenset(), 0)
@@ -65,7 +65,6 @@ _BORROWERS = ("bond", "bridge", "ipvlan", "macvlan", "macvtap", "team", "vlan")
 _HOST_KEY = re.compile(r"Host key verification failed|REMOTE HOST IDENTIFICATION HAS CHANGED")
 _BECOME = re.compile(r"(?:Missing|Incorrect) \w+ password|privilege escalation|\bsudo(?:ers)?\b")
 _INTERPRETER = re.compile(r"requires a minimum of Python|python[0-9.]*: (?:No such file|not found|Permission denied)")
-_SEGMENT = re.compile(r"[0-9]+|[A-Za-z]+|~|\^")
 
 
 @dataclass(frozen=True)
@@ -246,46 +245,6 @@ def gpu_problem(expected: int, addresses: Sequence[str]) -> Problem | None:
 
 
 # --- the kernel -----------------------------------------------------------------------------------------------------
-
-
-def _compare_part(left: str, right: str) -> int:
-    """A version or a release, as rpm compares them: segment by segment, numbers above letters, ``~`` below the end."""
-    ours, theirs = _SEGMENT.findall(left), _SEGMENT.findall(right)
-    for one, other in zip(ours, theirs):
-        if one == other:
-            continue
-        if "~" in (one, other):
-            return -1 if one == "~" else 1
-        if "^" in (one, other):
-            return -1 if one == "^" else 1
-        if one.isdigit() != other.isdigit():
-            return 1 if one.isdigit() else -1
-        if one.isdigit() and int(one) == int(other):
-            continue
-        higher = int(one) > int(other) if one.isdigit() else one > other
-        return 1 if higher else -1
-    rest = ours[len(theirs) :] or theirs[len(ours) :]
-    if not rest:
-        return 0
-    longer = 1 if len(ours) > len(theirs) else -1
-    return -longer if rest[0] == "~" else longer
-
-
-def compare_kernels(left: str, right: str) -> int:
-    """Below, equal to or above zero as the first release (``uname -r``) is older, the same or newer."""
-    (version, _dash, release), (other_version, _dash, other_release) = left.partition("-"), right.partition("-")
-    return _compare_part(version, other_version) or _compare_part(release, other_release)
-
-
-def _flavour(kernel: str) -> str:
-    """``debug`` of ``5.14.0-503.el9.x86_64+debug``: such a kernel is no newer one of the others."""
-    return kernel.partition("+")[2]
-
-
-def newest_kernel(running: str, installed: Sequence[str]) -> str:
-    """The newest installed kernel of the running one's kind, empty when there is none."""
-    same = [kernel for kernel in installed if _flavour(kernel) == _flavour(running)]
-    return max(same, key=functools.cmp_to_key(compare_kernels), default="")
 
 
 def kernel_problem(running: str, installed: Sequence[str], policy: str) -> Problem | None:

@@ -10,11 +10,12 @@ NCCL and Gloo have no port option, they take what ``net.ipv4.ip_local_port_range
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, nearest, shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_ranges import PortRange, left_over, merged
 
 VARIABLE = "gpu_cluster_ports"
 #: ranks_per_node and process_groups size the ephemeral range, see ``needed_ephemeral_ports``.
@@ -64,36 +65,6 @@ ERR_RESERVED_OUTSIDE = "lies outside of %s (%s), so reserving it has no effect"
 
 _RANGE = re.compile(r"^\s*(\d{1,6})\s*-\s*(\d{1,6})\s*$")
 _SPAN = re.compile(r"^\s*(\d{1,6})(?:\s*-\s*(\d{1,6}))?\s*(?:/\s*([a-z]+)\s*)?$")
-
-
-@dataclass(frozen=True)
-class PortRange:
-    """The ports from ``first`` to ``last``, both included, of one protocol."""
-
-    first: int
-    last: int
-    protocol: str = "tcp"
-
-    def count(self) -> int:
-        """How many ports it holds."""
-        return self.last - self.first + 1
-
-    def overlaps(self, other: PortRange) -> bool:
-        """Whether both contain the same port of the same protocol."""
-        return self.protocol == other.protocol and self.common(other) is not None
-
-    def common(self, other: PortRange) -> PortRange | None:
-        """The ports that are in both, whatever the protocol."""
-        first, last = max(self.first, other.first), min(self.last, other.last)
-        return PortRange(first, last, self.protocol) if first <= last else None
-
-    def text(self) -> str:
-        """``29400-29599``, or ``29500`` when it is one port."""
-        return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
-
-    def firewall(self) -> str:
-        """``29400-29599/tcp``: the form of firewalld and of the role variables."""
-        return f"{self.text()}/{self.protocol}"
 
 
 @dataclass(frozen=True)
@@ -148,31 +119,6 @@ class PortPlanError(Exception):
 def needed_ephemeral_ports(ranks_per_node: int, process_groups: int) -> int:
     """How many ephemeral ports a node needs for its ranks, each of them in all process groups."""
     return max(EPHEMERAL_MINIMUM, HALVES * LISTENERS_PER_RANK_AND_GROUP * ranks_per_node * process_groups)
-
-
-def merged(spans: Iterable[PortRange]) -> tuple[PortRange, ...]:
-    """The same ports in order, with neighbours joined, as the kernel prints them."""
-    result: list[PortRange] = []
-    for span in sorted(spans, key=lambda one: (one.first, one.last)):
-        if result and span.first <= result[-1].last + 1:
-            result[-1] = PortRange(result[-1].first, max(result[-1].last, span.last))
-        else:
-            result.append(PortRange(span.first, span.last))
-    return tuple(result)
-
-
-def left_over(span: PortRange, taken: Iterable[PortRange]) -> list[PortRange]:
-    """The parts of ``span`` that lie in none of ``taken``."""
-    result, first = [], span.first
-    for other in merged(taken):
-        if other.last < first or other.first > span.last:
-            continue
-        if other.first > first:
-            result.append(PortRange(first, other.first - 1))
-        first = other.last + 1
-    if first <= span.last:
-        result.append(PortRange(first, span.last))
-    return result
 
 
 class _Reader:

@@ -176,10 +176,10 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_prefli
     Observed,
     host_notes,
     host_problems,
-    newest_kernel,
     parse_links,
     parse_os_release,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._kernels import newest_kernel
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import PortPlanError, make_port_plan
 
 NO_KERNEL = "not looked at: no kernel is installed here"

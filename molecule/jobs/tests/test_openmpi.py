@@ -21,7 +21,8 @@ import pytest
 from lab_cluster import Cluster
 from lab_openmpi import FOLDER, USER, VERBOSE, Installation, Job, Mpi
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import PortRange, make_port_plan
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import make_port_plan
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_ranges import PortRange
 
 OLD = Installation("/usr", "libmpi.so.40", "4.1.4", "/usr/bin/orted", "vader")
 NEW = Installation("/opt/openmpi", "/opt/openmpi/lib/libmpi.so.40", "5.0.11", "/opt/openmpi/bin/prted", "sm")

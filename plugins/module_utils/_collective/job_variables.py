@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files.texts import ENVIRONMENT
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files.paths import ENVIRONMENT
 
 #: That of PAM, which every session has.
 OF_SESSIONS = "/etc/environment"

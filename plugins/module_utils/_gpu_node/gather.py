@@ -22,10 +22,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node im
     toolkit,
     tree,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_preflight import (
-    compare_kernels,
-    newest_kernel,
-)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._kernels import compare_kernels, newest_kernel
 
 TORCH_PREFIX = "/opt/gpu-cluster/torch"
 #: Where the package of EL is.

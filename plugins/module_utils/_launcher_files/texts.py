@@ -9,13 +9,8 @@ import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files import paths
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files.cluster import SCHEMA, Cluster
-
-CLUSTER = "/etc/gpu-cluster/cluster.json"
-ENVIRONMENT = "/etc/gpu-cluster/environment"
-HOSTFILE = "/etc/gpu-cluster/hostfile"
-PROFILE = "/etc/profile.d/gpu-cluster.sh"
-PROGRAM = "/usr/local/bin/gpu-cluster-run"
 
 OURS = "Managed by Ansible, role launcher of baremetal.gpu_cluster"
 #: Stands in the head of the program.
@@ -37,11 +32,11 @@ def files(
 ) -> list[File]:
     """All files of a node. ``shared`` is the environment that all members have, ``node`` that of this one."""
     return [
-        File(ENVIRONMENT, environment_text(node), 0o644, OURS),
-        File(HOSTFILE, hostfile_text(cluster), 0o644, OURS),
-        File(CLUSTER, cluster_text(cluster, shared), 0o644, OUR_CLUSTER),
-        File(PROGRAM, program, 0o755, OUR_PROGRAM),
-        File(PROFILE, profile_text(node) if profile else "", 0o644, OURS),
+        File(paths.ENVIRONMENT, environment_text(node), 0o644, OURS),
+        File(paths.HOSTFILE, hostfile_text(cluster), 0o644, OURS),
+        File(paths.CLUSTER, cluster_text(cluster, shared), 0o644, OUR_CLUSTER),
+        File(paths.PROGRAM, program, 0o755, OUR_PROGRAM),
+        File(paths.PROFILE, profile_text(node) if profile else "", 0o644, OURS),
     ]
 
 

@@ -25,7 +25,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
     site,
     together,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files.texts import ENVIRONMENT
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files.paths import ENVIRONMENT
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._nccl.settings import SOCKET_IFNAME, exact
 
 #: The backend of a run whose ranks depend on it.

@@ -24,10 +24,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import (
     DEFAULTS,
     LISTENERS_PER_RANK_AND_GROUP,
-    PortRange,
-    left_over,
-    merged,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_ranges import PortRange, left_over, merged
 
 #: What a rank has open besides its connections: libraries, devices, pipes. Ours, generous and without a source.
 OPEN_FILES = 256

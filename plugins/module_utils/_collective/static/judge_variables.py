@@ -25,7 +25,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
     site,
     together,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files.texts import ENVIRONMENT
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files.paths import ENVIRONMENT
 
 #: What each node may have for itself: names of its cards and files, how it is called, and how much it logs.
 OF_A_NODE = re.compile(r".*_(IFNAME|FILE|PATH|PKEY|CERT)|NCCL_(IB_HCA|COMM_ID|HOSTID|DEBUG|DEBUG_SUBSYS)")

@@ -27,10 +27,9 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
     resources,
     routes,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import address_of
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files.texts import ENVIRONMENT as OF_JOBS
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files.paths import ENVIRONMENT as OF_JOBS
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._packet_filter import look as packet_filter
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import PortRange, merged
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_ranges import PortRange, merged
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import files
 
 Run = Callable[..., "tuple[int, str, str]"]
@@ -66,7 +65,7 @@ def look(
     peers = {
         str(member["name"]): names.canonical(str(member["fabric_address"]))
         for member in members
-        if member["name"] != host and address_of(member["fabric_address"])
+        if member["name"] != host and names.is_address(str(member["fabric_address"]))
     }
     hostname = socket.gethostname()
     # Both work while the rest is read.

@@ -32,7 +32,7 @@ from typing import Any
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _sources
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import nccl_question
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static.names import canonical
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files.texts import ENVIRONMENT
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files.paths import ENVIRONMENT
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._nccl.library import LIBRARY, version_of
 
 #: A library that is not in the memory yet is read from the disk, 0.2 GB; after that it takes 0.1 s.

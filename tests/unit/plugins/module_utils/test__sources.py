@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import project
 import pytest
@@ -15,6 +16,8 @@ import pytest
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _sources
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import begin, launch, steps
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import step as look
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import step as facts
 
 ROOT = project.ROOT / "plugins" / "module_utils"
 FILES = sorted(path for path in ROOT.rglob("*.py") if f"from {_sources.COLLECTION}" in path.read_text())
@@ -53,3 +56,10 @@ def test_each_source_is_there_once_with_all_that_it_needs() -> None:
             one = sys.modules.get(f"{module}.{word}", sys.modules.get(module))
             if module.startswith(_sources.COLLECTION):
                 assert one and one.__name__ in found, (module, word)
+
+
+@pytest.mark.parametrize("program", [begin, facts, look], ids=["launch", "facts", "look"])
+def test_a_node_is_sent_nothing_that_judges_an_inventory(program: ModuleType) -> None:
+    """It would be compiled there in every run."""
+    names = [name.rpartition("module_utils.")[2] for name in _sources.needed([program])]
+    assert not [name for name in names if name.startswith(("_inventory.", "_port_plan", "_host_preflight"))]

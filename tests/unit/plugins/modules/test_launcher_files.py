@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files import texts
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files import paths
 from ansible_collections.baremetal.gpu_cluster.plugins.modules import launcher_files
 
 PROGRAM = "#!/usr/bin/python3\n# baremetal.gpu_cluster\n"
-PATHS = (texts.ENVIRONMENT, texts.HOSTFILE, texts.CLUSTER, texts.PROGRAM, texts.PROFILE)
+PATHS = (paths.ENVIRONMENT, paths.HOSTFILE, paths.CLUSTER, paths.PROGRAM, paths.PROFILE)
 ARGUMENTS = {
     "node": "gpu01",
     "members": [
@@ -101,7 +101,7 @@ def test_users_read_it_under_a_strict_umask(root: Path) -> None:
         run(root)
     finally:
         os.umask(before)
-    folder = root / texts.CLUSTER[1:]
+    folder = root / paths.CLUSTER[1:]
     assert stat.S_IMODE(folder.parent.stat().st_mode) == 0o755
     assert stat.S_IMODE(folder.stat().st_mode) == 0o644
 
@@ -113,9 +113,9 @@ def test_written_once(root: Path) -> None:
     assert done["changed"] is True and done["diff"] == announced["diff"] and done["interface"] == "fab0"
     files = tree(root)
     assert sorted(files) == sorted(PATHS)
-    assert {path: mode for path, (_text, mode) in files.items() if mode != 0o644} == {texts.PROGRAM: 0o755}
-    assert files[texts.PROGRAM][0] == PROGRAM
-    assert "NCCL_SOCKET_IFNAME==fab0\n" in files[texts.ENVIRONMENT][0]
+    assert {path: mode for path, (_text, mode) in files.items() if mode != 0o644} == {paths.PROGRAM: 0o755}
+    assert files[paths.PROGRAM][0] == PROGRAM
+    assert "NCCL_SOCKET_IFNAME==fab0\n" in files[paths.ENVIRONMENT][0]
     before = {path: (root / path[1:]).stat().st_mtime_ns for path in files}
     again = run(root)
     assert again["changed"] is False and again["diff"] == []
@@ -128,34 +128,34 @@ def test_nodes_may_name_their_cards_differently_and_share_the_rest(root: Path, t
     other.mkdir()
     run(other, link("lo", "127.0.0.1"), link("ens1f0", "192.0.2.12"), node="gpu02")
     first, second = tree(root), tree(other)
-    assert {path for path in first if first[path] != second[path]} == {texts.ENVIRONMENT, texts.PROFILE}
-    assert "GLOO_SOCKET_IFNAME=ens1f0\nNCCL_SOCKET_IFNAME==ens1f0\n" in second[texts.ENVIRONMENT][0]
+    assert {path for path in first if first[path] != second[path]} == {paths.ENVIRONMENT, paths.PROFILE}
+    assert "GLOO_SOCKET_IFNAME=ens1f0\nNCCL_SOCKET_IFNAME==ens1f0\n" in second[paths.ENVIRONMENT][0]
 
 
 def test_a_mode_that_was_changed_is_put_right(root: Path) -> None:
     run(root)
-    (root / texts.PROGRAM[1:]).chmod(0o777)
+    (root / paths.PROGRAM[1:]).chmod(0o777)
     assert run(root)["changed"] is True
-    assert tree(root)[texts.PROGRAM][1] == 0o755
+    assert tree(root)[paths.PROGRAM][1] == 0o755
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 def test_a_program_that_belongs_to_a_user_is_taken_back(root: Path) -> None:
     run(root)
-    os.chown(root / texts.PROGRAM[1:], 4000, 4000)
+    os.chown(root / paths.PROGRAM[1:], 4000, 4000)
     assert run(root)["changed"] is True
-    assert (root / texts.PROGRAM[1:]).stat().st_uid == 0
+    assert (root / paths.PROGRAM[1:]).stat().st_uid == 0
 
 
 def test_the_profile_can_be_left_out(root: Path) -> None:
     run(root)
     assert run(root, profile_enabled=False)["changed"] is True
-    assert texts.PROFILE not in tree(root)
+    assert paths.PROFILE not in tree(root)
     assert run(root, profile_enabled=False)["changed"] is False
 
 
 def test_files_of_somebody_else_are_kept_and_named(root: Path) -> None:
-    program = root / texts.PROGRAM[1:]
+    program = root / paths.PROGRAM[1:]
     program.parent.mkdir(parents=True)
     program.write_text("#!/bin/sh\necho mine\n")
     result = run(root)
@@ -170,7 +170,7 @@ def test_files_of_somebody_else_are_kept_and_named(root: Path) -> None:
 
 
 def test_a_foreign_profile_stays_where_none_is_wanted(root: Path) -> None:
-    profile = root / texts.PROFILE[1:]
+    profile = root / paths.PROFILE[1:]
     profile.parent.mkdir(parents=True)
     profile.write_text("export MINE=1\n")
     run(root, profile_enabled=False)
@@ -179,7 +179,7 @@ def test_a_foreign_profile_stays_where_none_is_wanted(root: Path) -> None:
 
 @pytest.mark.parametrize("what", ["folder", "link", "no folder above"])
 def test_what_is_no_plain_file_is_refused(root: Path, what: str) -> None:
-    path = root / texts.PROGRAM[1:]
+    path = root / paths.PROGRAM[1:]
     path.parent.parent.mkdir(parents=True)
     if what == "no folder above":
         path.parent.write_text("")
@@ -200,9 +200,9 @@ def test_what_is_no_plain_file_is_refused(root: Path, what: str) -> None:
 def test_a_file_that_cannot_be_written_leaves_none_changed(root: Path, path: str, failing: str) -> None:
     run(root)
     # One that only has another mode, one that is missing, and one of somebody else.
-    (root / texts.HOSTFILE[1:]).chmod(0o600)
-    (root / texts.PROFILE[1:]).unlink()
-    (root / texts.PROGRAM[1:]).write_text("mine\n")
+    (root / paths.HOSTFILE[1:]).chmod(0o600)
+    (root / paths.PROFILE[1:]).unlink()
+    (root / paths.PROGRAM[1:]).write_text("mine\n")
     before = tree(root)
     result = run(root, failing=failing.format(path=path, paths=PATHS), slots=4)
     assert result["failed"] is True and result["msg"].startswith(f"{root}{path} could not be written: ")

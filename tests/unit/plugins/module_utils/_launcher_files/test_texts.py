@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files import cluster, texts
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files import cluster, paths, texts
 
 MEMBERS = [
     cluster.Member("gpu01", "192.0.2.11", "192.0.2.0/24", 8, "a"),
@@ -85,4 +85,4 @@ def test_every_text_of_ours_bears_its_mark() -> None:
 
 def test_without_the_profile_there_is_no_text_for_it() -> None:
     wanted = {file.path: file.text for file in texts.files(CLUSTER, {}, VARIABLES, False, "x")}
-    assert wanted[texts.PROFILE] == "" and wanted[texts.PROGRAM] == "x"
+    assert wanted[paths.PROFILE] == "" and wanted[paths.PROGRAM] == "x"
