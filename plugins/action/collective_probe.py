@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
@@ -15,15 +13,6 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _node_program, _progress
 
 MODULE = "baremetal.gpu_cluster.collective_probe"
-
-
-def _listed(book: Any) -> Any:
-    """The list in a book that is text.  What is none stays, and is refused as every wrong argument."""
-    if isinstance(book, str):
-        with contextlib.suppress(ValueError):
-            found = json.loads(book)
-            return found if isinstance(found, list) else book
-    return book
 
 
 class ActionModule(ActionBase):
@@ -35,7 +24,7 @@ class ActionModule(ActionBase):
         result: dict[str, Any] = super().run(tmp, task_vars)
         arguments = self._task.args
         if "book" in arguments:
-            arguments["book"] = _listed(arguments["book"])
+            arguments["book"] = _node_program.listed(arguments["book"])
         waits = boolean(arguments.get("wait", True), strict=False) and not self._task.check_mode
         line = _progress.line(str(arguments.get("progress", ""))) if waits else None
         links = _progress.Sum.opened(f"mesh-{arguments.get('run_id')}") if line else None

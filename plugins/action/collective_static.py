@@ -45,6 +45,9 @@ class ActionModule(ActionBase):
         order = strategy(self._task)
         if "free" in order or "host_pinned" in order:
             return dict(result, failed=True, strategy=order, msg=ERR_STRATEGY.format(order))
+        arguments = self._task.args
+        if "members" in arguments:
+            arguments["members"] = _node_program.listed(arguments["members"])
         before = time.time()
         answer = PROGRAM.run(self, task_vars or {})
         after = time.time()

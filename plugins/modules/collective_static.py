@@ -31,7 +31,7 @@ options:
     type: str
     required: true
   members:
-    description: All members of the cluster, as C(common_members) of the role C(common).
+    description: All members of the cluster, as C(common_members) of the role C(common). The list, or JSON of it.
     type: list
     elements: dict
     required: true

@@ -11,6 +11,7 @@ has found a Python on the node, and over connections that pass no standard input
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shlex
 import zlib
@@ -66,6 +67,18 @@ def takes_input(action: ActionBase) -> bool:
     """Whether a command on the node can be given standard input; some ways to become root need a terminal for it."""
     connection = action._connection
     return bool(connection.has_pipelining and (not connection.become or connection.become.pipelining))
+
+
+def listed(value: Any) -> Any:
+    """The list in an argument that is JSON text.  What is none stays, and is refused as every wrong argument.
+
+    Ansible hands text over as it is, and evaluates a list entry by entry for each host.
+    """
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            found = json.loads(value)
+            return found if isinstance(found, list) else value
+    return value
 
 
 def valid(action: ActionBase, spec: Mapping[str, Any]) -> dict[str, Any] | None:

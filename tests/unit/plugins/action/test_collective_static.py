@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -54,3 +55,15 @@ def test_a_play_that_does_not_keep_hosts_together_is_refused(
     result = action.run(task_vars={})
     assert result.get("failed", False) is refused
     assert not refused or (result["strategy"] == order and "Fix: run it with strategy linear" in result["msg"])
+
+
+def test_members_that_are_text_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    monkeypatch.setattr(
+        collective_static, "PROGRAM", SimpleNamespace(run=lambda action, _vars: seen.append(action._task.args) or {})
+    )
+    monkeypatch.setattr(collective_static.ActionBase, "run", lambda *_arguments: {})
+    action = collective_static.ActionModule.__new__(collective_static.ActionModule)
+    action._task = SimpleNamespace(args={"members": json.dumps([{"name": "n1"}])})
+    action.run(task_vars={})
+    assert seen == [{"members": [{"name": "n1"}]}]
