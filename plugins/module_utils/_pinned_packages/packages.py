@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from itertools import zip_longest
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._rpm_versions import compare
 
 #: For ``rpm -qa --queryformat``. The last field has a letter for each kind of scriptlet that runs after unpacking.
 RPM_FORMAT = (
@@ -23,8 +24,6 @@ DNF_FORMAT = "%{name}\\t%{epoch}\\t%{version}\\t%{release}\\t%{arch}\\t%{repoid}
 #: dnf keeps several versions of these side by side (dnf.conf(5), installonlypkgs; Fedora's kernel.spec gives its
 #: subpackages ``installonlypkg(kernel)``). A lock would keep the next kernel from getting its own.
 SIDE_BY_SIDE = re.compile(r"kernel(-(core|modules(-(core|extra))?|devel(-matched)?|debug.*|rt.*|64k.*))?$")
-
-_SEGMENT = re.compile(r"[0-9]+|[A-Za-z]+|~|\^")
 
 
 @functools.total_ordering
@@ -91,29 +90,6 @@ def parse_packages(text: str) -> tuple[Package, ...]:
 def parse_offers(text: str) -> tuple[Package, ...]:
     """What repositories offer; the name of the repository, the last field, does not make two of one package."""
     return tuple({Package(one.name, one.evr, one.arch): None for one in parse_packages(text)})
-
-
-def compare(one: str, two: str) -> int:
-    """-1, 0 or 1, as rpm compares versions (rpm-version(7), rpmio/rpmvercmp.c): part by part, numbers as numbers.
-
-    A tilde sorts before the end of the text, a caret after it, and a number after letters.
-    """
-    for left, right in zip_longest(_SEGMENT.findall(one), _SEGMENT.findall(two), fillvalue=""):
-        if left == right:
-            continue
-        if "~" in (left, right):
-            return -1 if left == "~" else 1
-        if not left or not right:
-            return 1 if left else -1
-        if "^" in (left, right):
-            return -1 if left == "^" else 1
-        if left.isdigit() != right.isdigit():
-            return 1 if left.isdigit() else -1
-        if not left.isdigit():
-            return 1 if left > right else -1
-        if int(left) != int(right):
-            return 1 if int(left) > int(right) else -1
-    return 0
 
 
 def newest_version(versions: Iterable[str]) -> str:
