@@ -59,8 +59,11 @@ def argv(
     tags: str = "cluster_firewall",
     playbook: str = "baremetal.gpu_cluster.base",
 ) -> list[str]:
-    """The shipped playbook of the base phase, with other variables for these hosts."""
-    return lab_network.command(cluster, hosts, *arguments, playbook=playbook, tags=tags)
+    """The shipped playbook of the base phase, with other variables for these hosts.
+
+    Where it is that of the network phase instead, nothing is to be taken back: it has the time that the role gives it.
+    """
+    return lab_network.command(cluster, hosts, *arguments, playbook=playbook, tags=tags, confirm_seconds=60)
 
 
 def change(cluster: Cluster, hosts: dict[str, dict[str, Any]], *arguments: str, **others: str) -> Ended:
