@@ -18,6 +18,7 @@ def reaching(package: str, files: Iterable[Path]) -> list[Path]:
     """Those of ``files`` that import ``package`` or any part of it, wherever in the file or in what it imports.
 
     The ``conftest.py`` of a file's folder and of those above are imported by pytest, so they count as imports of it.
+    What a program imports that a test starts is not seen.
     """
     return [file for file in files if any(name.split(".")[0] == package for name in _reached(file))]
 
