@@ -29,7 +29,7 @@ sanity: setup ## Part of test: ansible-test sanity
 oldest: setup ## Part of test: unit tests and syntax with the oldest supported ansible-core
 molecule: setup-wheels ## Part of test: the molecule scenarios on nodes of a lab
 molecule-vm: setup ## Part of test: the molecule scenario on a virtual machine
-faults: setup-torch setup-wheels ## The check against faults that are made for real (not part of test: it takes long)
+faults: setup-torch setup-wheels ## The check against faults that are made for real, and the long tests (not part of test)
 lint unit parity docs-check sanity oldest molecule molecule-vm faults:
 	@$(TOOLS) tools/run_tests.py $@
 

@@ -41,8 +41,11 @@ OLDEST_PYTHON = "3.10"
 VM = "vm"
 #: The scenario that has nodes of its own and runs beside the other scenarios of the lab.
 OWN_NODES = "jobs"
-#: The scenario that takes too long for every run.
+#: The scenario that takes too long for every run, and those of which some tests do.
 FAULTS = "faults"
+WITH_LONG_TESTS = ("cluster", OWN_NODES)
+#: The tests of a scenario, as pytest chooses them by the mark that pyproject.toml describes.
+SHORT, LONG = "not long", "long"
 
 
 class Part(NamedTuple):
@@ -141,8 +144,8 @@ def molecule_vm() -> Tally:
 
 
 def faults() -> Tally:
-    """The check against faults, on nodes of a lab and in network namespaces."""
-    return scenarios([FAULTS]) + checks.pytest("tests/faults")
+    """The check against faults, on nodes of a lab and in network namespaces; and what else takes long."""
+    return scenarios([FAULTS]) + scenarios(WITH_LONG_TESTS, chosen=LONG) + checks.pytest("tests/faults")
 
 
 def of_the_lab() -> list[str]:
@@ -151,9 +154,9 @@ def of_the_lab() -> list[str]:
     return sorted(names - {VM, OWN_NODES, FAULTS})
 
 
-def scenarios(names: Sequence[str], beside: Beside | None = None) -> Tally:
+def scenarios(names: Sequence[str], beside: Beside | None = None, chosen: str = SHORT) -> Tally:
     """These scenarios one after the other, and one that runs beside them."""
-    outcomes = [run_part(scenario_part(name)) for name in names]
+    outcomes = [run_part(scenario_part(name, chosen)) for name in names]
     if beside:
         outcomes.append(beside.ended())
     for outcome in outcomes:
@@ -161,9 +164,10 @@ def scenarios(names: Sequence[str], beside: Beside | None = None) -> Tally:
     return checks.total([outcome.tally for outcome in outcomes])
 
 
-def scenario_part(name: str) -> Part:
+def scenario_part(name: str, chosen: str = SHORT) -> Part:
     """One scenario, to be run and judged like any part."""
-    return Part(f"{SCENARIO}{name}", f"molecule/{name}", lambda: scenario(name), has_nodes=True)
+    about = f"molecule/{name}, tests that are {chosen}"
+    return Part(f"{SCENARIO}{name}", about, lambda: scenario(name, chosen), has_nodes=True)
 
 
 def take_labs_down() -> None:
@@ -208,8 +212,8 @@ def obstacle(name: str, tun: Path = Path("/dev/net/tun")) -> str:
     return "" if tun.exists() else f"this machine has no {tun}, which the virtual machine's network cards need"
 
 
-def scenario(name: str) -> Tally:
-    """One scenario; the tests of its verify step count one by one, the rest of it once."""
+def scenario(name: str, chosen: str = SHORT) -> Tally:
+    """One scenario; the chosen tests of its verify step count one by one, the rest of it once."""
     if reason := obstacle(name):
         checks.say(f"molecule {name} SKIPPED: {reason}")
         return checks.SKIPPED
@@ -217,7 +221,7 @@ def scenario(name: str) -> Tally:
         results = Path(folder) / "results.xml"
         environment = project.tool_environment(
             MOLECULE_GLOB="molecule/*/molecule.yml",
-            PYTEST_ADDOPTS=f"{os.environ.get('PYTEST_ADDOPTS', '')} --junitxml={results}".strip(),
+            PYTEST_ADDOPTS=f"{os.environ.get('PYTEST_ADDOPTS', '')} -m '{chosen}' --junitxml={results}".strip(),
         )
         sequence = checks.command(f"molecule {name}", "molecule", "test", "-s", name, env=environment)
         verified = checks.read_junit(results)

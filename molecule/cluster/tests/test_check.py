@@ -115,6 +115,7 @@ def test_check_mode_measures_nothing_and_says_so(cluster: Cluster) -> None:
     assert ended.report["findings"] == [] and ended.report["ranks"] == [] and cluster.left_over() == []
 
 
+@pytest.mark.long
 def test_only_29500_open_is_red_in_a_minute_and_green_with_the_variables_of_the_finding(cluster: Cluster) -> None:
     (cluster.reports / "only.json").write_text(json.dumps({"gpu_cluster": {"vars": json.loads(ONLY_29500)}}))
     only = ["-i", str(cluster.reports / "only.json")]

@@ -208,6 +208,7 @@ def counted(cluster: Cluster, node: str) -> int:
     return int(found.group(1))
 
 
+@pytest.mark.long
 def test_members_and_ports_change_without_a_reload_and_connections_live_on(cluster: Cluster, back: None) -> None:
     first, second, third = three(cluster)
     foreign = "firewall-cmd -q {} --add-port=8080/tcp; firewall-cmd -q {} --zone=public --add-rich-rule='{}'"
@@ -297,6 +298,7 @@ def test_members_and_ports_change_without_a_reload_and_connections_live_on(clust
         )
 
 
+@pytest.mark.long
 def test_killed_controllers_and_killed_programs_leave_nothing_behind(cluster: Cluster, back: None) -> None:
     first, second, third = three(cluster)
     wanted = {node: {"cluster_firewall_peers": peers(cluster, "198.18.20.77")} for node in cluster.hosts}

@@ -99,6 +99,7 @@ def test_the_second_run_costs_few_round_trips(cluster: Cluster) -> None:
     assert ended.code == 0 and 1 <= len(connections) <= 3, connections
 
 
+@pytest.mark.long
 def test_eight_nodes_at_one_fork_are_all_confirmed(cluster: Cluster, clean: None) -> None:
     """The last nodes are changed long after the time to confirm of the first ones is over."""
     try:

@@ -43,6 +43,7 @@ def test_training(cluster: Cluster, mode: str) -> None:
     assert not left(cluster)
 
 
+@pytest.mark.long
 def test_elastic_training_survives_a_worker_and_a_node(cluster: Cluster) -> None:
     """A worker is killed, a node goes dark, and comes back; each time training goes on where it was."""
     second, third = list(cluster.hosts)[1:3]

@@ -197,6 +197,7 @@ def blocked(new: Installation, cluster: Cluster) -> Iterator[str]:
         cluster.shell(name, f"{PORTS_BEFORE}; {NO_DROP}")
 
 
+@pytest.mark.long
 def test_the_check_names_the_node_whose_data_ports_are_blocked_past_the_plan(
     blocked: str, cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -230,6 +231,7 @@ NODE_FAULTS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", NODE_FAULTS)
 def test_the_check_names_the_node_on_which_open_mpi_cannot_run(cluster: Cluster, tmp_path: Path, fault: str) -> None:
     """Open MPI 4.1; the mesh and gloo see nothing of it."""

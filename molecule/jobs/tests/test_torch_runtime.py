@@ -224,6 +224,7 @@ def test_all_nodes_install_the_same_files_from_one_lock(
     assert len(cluster.on_all(f"ls -d {PREFIX}-*")) == len(all_nodes)
 
 
+@pytest.mark.long
 def test_tampering_and_three_kills_leave_the_old_one_in_use(node: Node) -> None:
     """And the run after them repairs; all of it without a question to the index that pip is configured for."""
     old = {"name": "torch", "version": OLD}

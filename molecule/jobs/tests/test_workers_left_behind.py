@@ -12,6 +12,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
 from lab_cluster import PROJECT, Cluster, environment
 from lab_network import wait_for
 
@@ -76,6 +77,7 @@ def start_and_kill(cluster: Cluster, moment: str) -> None:
     process.wait()
 
 
+@pytest.mark.long
 def test_a_paused_node_is_named_and_what_nobody_collects_ends_by_itself(cluster: Cluster, tmp_path: Path) -> None:
     """Three checks leave workers behind, each beside those before it, and all are waited for at once.
 

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO, ClassVar
 
@@ -79,7 +81,7 @@ def test_the_parts_beside_are_awaited_and_counted(monkeypatch: pytest.MonkeyPatc
     began: dict[str, list[str]] = {}
     awaited: dict[str, list[str]] = {}
 
-    def scenario(name: str) -> checks.Tally:
+    def scenario(name: str, _chosen: str) -> checks.Tally:
         began[name], awaited[name] = list(child.started), list(child.awaited)
         return checks.PASSED
 
@@ -122,17 +124,48 @@ def test_a_part_beside_that_dies_is_a_failure(
 
 def test_the_scenarios_are_all_in_a_part(monkeypatch: pytest.MonkeyPatch, child: type[Child]) -> None:
     ran: list[str] = []
-    monkeypatch.setattr(run_tests, "scenarios", lambda names, _beside=None: ran.extend(names) or checks.PASSED)
+    long: list[str] = []
+
+    def scenarios(names: Sequence[str], _beside: object = None, chosen: str = run_tests.SHORT) -> checks.Tally:
+        (long if chosen == run_tests.LONG else ran).extend(names)
+        return checks.PASSED
+
+    monkeypatch.setattr(run_tests, "scenarios", scenarios)
     run_tests.molecule()
     ran.extend(name.removeprefix(run_tests.SCENARIO) for name in child.started)
     run_tests.molecule_vm()
     assert run_tests.FAULTS not in ran, "it takes too long for every run"
+    assert long == [], "they take too long for every run"
     monkeypatch.setattr(checks, "pytest", lambda *_arguments: checks.PASSED)
     run_tests.faults()
-    assert sorted(ran) == sorted(
-        path.parent.name for path in (run_tests.project.ROOT / "molecule").glob("*/molecule.yml")
-    )
+    folders = {path.parent.name: path.parent for path in (run_tests.project.ROOT / "molecule").glob("*/molecule.yml")}
+    assert sorted(ran) == sorted(folders)
     assert run_tests.VM in ran
+    # What one run leaves out, the other one has.
+    marked = {name for name, folder in folders.items() if "@pytest.mark.long" in texts(folder)}
+    assert sorted(long) == sorted(marked)
+
+
+def texts(folder: Path) -> str:
+    """The tests of a scenario."""
+    return "".join(path.read_text() for path in (folder / "tests").glob("test_*.py"))
+
+
+@pytest.mark.parametrize(("chosen", "marks"), [((), "not long"), ((run_tests.LONG,), "long")])
+def test_the_tests_of_a_scenario_are_chosen_by_their_mark(
+    monkeypatch: pytest.MonkeyPatch, chosen: tuple[str, ...], marks: str
+) -> None:
+    environments: list[dict[str, str]] = []
+
+    def command(*_arguments: str, env: dict[str, str]) -> checks.Tally:
+        environments.append(env)
+        return checks.PASSED
+
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--durations=5")
+    monkeypatch.setattr(checks, "command", command)
+    run_tests.scenario("cluster", *chosen)
+    (environment,) = environments
+    assert shlex.split(environment["PYTEST_ADDOPTS"])[:3] == ["--durations=5", "-m", marks]
 
 
 @pytest.fixture
@@ -140,8 +173,8 @@ def machine_at_rest(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Nothing is run and nothing is there; returns the steps that a part takes."""
     steps: list[str] = []
 
-    def scenario(name: str) -> checks.Tally:
-        steps.append(name)
+    def scenario(name: str, chosen: str) -> checks.Tally:
+        steps.append(name if chosen == run_tests.SHORT else f"{name}, {chosen}")
         return checks.PASSED
 
     monkeypatch.setattr(run_tests, "take_labs_down", lambda: steps.append("labs down"))
@@ -213,6 +246,8 @@ def test_a_scenario_beside_is_waited_for_when_the_others_break_off(
 def test_parts_are_called_by_name(machine_at_rest: list[str]) -> None:
     assert [part.name for part in run_tests.named(["unit", "lint"])] == ["lint", "unit"]
     (part,) = run_tests.named(["scenario jobs"])
-    assert part.run() == checks.PASSED and machine_at_rest == ["jobs"]
+    assert part.run() == checks.PASSED
+    run_tests.scenarios(["cluster"], chosen=run_tests.LONG)
+    assert machine_at_rest == ["jobs", "cluster, long"]
     with pytest.raises(SystemExit, match="there is no part molecules; there are lint, unit"):
         run_tests.named(["lint", "molecules"])
