@@ -72,11 +72,11 @@ ranks:
     - C(process_state) is that of its process (a letter of proc_pid_stat(5)) when the worker killed it, V(T) of one that
       was stopped, and empty when it had ended.
     - "Events: C(ready) (torch imported), C(late) (that was so many C(seconds) after the ranks were told to begin),
-      C(gpu) (has its GPU), C(store) (rendezvous reached), C(joined) (process group complete), C(inside) (the GPUs of
-      this node summed alone), C(size) (C(size_bytes), C(seconds) of each timed iteration, C(checked) iterations,
-      C(wrong)), C(plateau) (larger sizes are left out), C(keys) (C(missing) ranks and C(addresses) at a rendezvous
-      that fails), C(wrong) and C(wrong_inside) (a wrong sum, at once), C(done), C(error). Each has C(at), the time by
-      the node's clock. Anything else that was written is C(output), with its C(text)."
+      C(gpu) (has its GPU), C(store) (rendezvous reached), C(joined) (process group complete), C(inside) (the GPUs
+      of this node summed alone), C(size) (C(size_bytes), C(seconds) of each timed iteration, C(checked) iterations,
+      C(wrong)), C(plateau) and C(no_time) (larger sizes are left out), C(keys) (C(missing) ranks and C(addresses)
+      at a rendezvous that fails), C(wrong) and C(wrong_inside) (a wrong sum, at once), C(done), C(error). Each has
+      C(at), the time by the node's clock. Anything else that was written is C(output), with its C(text)."
   returned: when RV(state) is not V(lost)
   type: list
   elements: dict

@@ -67,6 +67,11 @@ options:
     description: Leave out larger sizes once a size of at least 1 MiB gains less than 5 % bandwidth over the one before.
     type: bool
     default: false
+  fit_deadline:
+    description: Leave out a size, and those after it, that is foretold to take longer than half of the time until
+      O(deadline_seconds), once one of at least 1 MiB was measured.
+    type: bool
+    default: false
   join_seconds:
     description: How long the ranks wait for each other at the rendezvous. Must cover the time between the first and
       the last node's go.

@@ -92,6 +92,24 @@ def test_ranks_that_need_longer_are_not_said_to_hang(clean: NetCluster) -> None:
     assert tries > 1, ended.text
 
 
+def test_a_cluster_that_is_only_slow_passes_with_the_sizes_for_which_there_is_time(clean: NetCluster) -> None:
+    """45 iterations of 256 MiB take the processors of this machine, which sum for all nodes, longer than there is."""
+    sizes = [4, 1 << 22, 1 << 24, 1 << 28]
+    work = {"cluster_check_iterations": 40, "cluster_check_max_iterations": 0, "cluster_check_size_seconds": 3600}
+    # One that takes seconds does not hang.
+    seconds = {"cluster_check_deadline_seconds": 24, "cluster_check_timeout_seconds": 30}
+    given = {"cluster_check_sizes_bytes": sizes, **work, **seconds}
+    ended = check(clean, "-e", json.dumps(given))
+    assert ended.code == 0 and ended.report["findings"] == [], ended.text
+    assert [one["size_bytes"] for one in ended.report["sizes"]] == sizes[:3]
+    (note,) = [one for one in ended.report["notes"] if "left out" in one]
+    assert note.startswith("sizes left out: 1, because 256 MiB takes ") and note in ended.text, ended.text
+    # A site that has a limit for this size wants it measured.
+    given["cluster_check_limits"] = {"sizes": [{"size_bytes": 1 << 28, "busbw_gb_per_s_min": 0.001}]}
+    ended = check(clean, "-e", json.dumps(given))
+    assert errors(ended.report) == [("GC-RUN-006", []), ("GC-RUN-001", [])], ended.text
+
+
 def test_nccl_without_gpus_says_of_every_node_what_it_lacks(clean: NetCluster) -> None:
     """The build of PyTorch that is here is one for processors; nobody waits for anybody."""
     ended = check(clean, "-e", "cluster_check_backend=nccl")

@@ -24,10 +24,11 @@ from contextlib import nullcontext
 from datetime import timedelta
 from functools import lru_cache
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import store_keys
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks.bandwidth import (
+    PLATEAU_FROM_BYTES,
     on_plateau,
     settled,
 )
@@ -62,6 +63,9 @@ LIBC = ctypes.CDLL(None)
 MAX_WRONG = 32
 # The fewest values whose smallest and largest hold the median with 95 % confidence: 1 - 2 / 2**6 (bandwidth.py).
 LEAST_TIMED = 6
+# A size that is foretold to take longer than this part of the time that is left is not begun: how long it takes is
+# foretold from the sizes before it, and while a node does other work it takes longer.
+PART_OF_TIME_LEFT = 0.5
 # What the GPUs of a node sum among themselves before all nodes do, and how often.
 INSIDE_BYTES = 16 << 20
 INSIDE_ITERATIONS = 5
@@ -252,8 +256,20 @@ class Exchanges:
         self.wrong.update(iterations=1, more=[])
 
 
-def run_size(torch: Any, dist: Any, job: dict[str, Any], size_bytes: int, note: Note = NO_NOTE) -> tuple[int, float]:
-    """Time and check one size; its size in bytes, and the median time of the slowest rank in seconds.
+class Measured(NamedTuple):
+    """What is known of a size, alike on all ranks."""
+
+    size_bytes: int
+    #: The median of the slowest rank.
+    seconds: float
+    #: What one iteration took with all that belongs to it: filling, barriers, comparing.
+    seconds_in_all: float
+    #: Until the first of the ranks is killed.
+    seconds_left: float
+
+
+def run_size(torch: Any, dist: Any, job: dict[str, Any], size_bytes: int, note: Note = NO_NOTE) -> Measured:
+    """Time and check one size.
 
     ``iterations`` are timed, and more until their median is settled, at most ``max_iterations``; but only
     ``size_seconds`` long, where that is given.  A slow network gets fewer instead of running into its deadline: how
@@ -267,15 +283,16 @@ def run_size(torch: Any, dist: Any, job: dict[str, Any], size_bytes: int, note: 
     if job["warmup"]:
         exchanges.run(1)
         (first,) = agree(torch, dist, [time.monotonic() - begun])
-        exchanges.run(affordable(job["warmup"] - 1, 0, limit / first))
-        iterations = affordable(iterations, LEAST_TIMED, limit / first)
+        more, iterations = affordable(job, first)
+        exchanges.run(more)
     seconds: list[float] = []
     slowest: list[float] = []
     most = max(job["iterations"], job.get("max_iterations", 0))
     while True:
         batch = exchanges.run(min(iterations, most - len(seconds)))
         seconds += batch
-        *times, spent = agree(torch, dist, [*batch, time.monotonic() - begun])
+        now = time.monotonic()
+        *times, over, spent = agree(torch, dist, [*batch, now - job.get("ends", math.inf), now - begun])
         slowest += times
         if len(seconds) >= most or settled(slowest) or spent >= limit:
             break
@@ -287,12 +304,28 @@ def run_size(torch: Any, dist: Any, job: dict[str, Any], size_bytes: int, note: 
         settled=settled(slowest),
         wrong=exchanges.wrong or None,
     )
-    return count * 4, median(slowest)
+    return Measured(count * 4, median(slowest), spent / exchanges.checked, -over)
 
 
-def affordable(wanted: int, least: int, possible: float) -> int:
-    """As many of the wanted iterations as are possible in the time, but not fewer than ``least`` of them."""
-    return int(min(wanted, max(least, possible)))
+def affordable(job: dict[str, Any], seconds: float) -> tuple[int, int]:
+    """How many iterations of ``seconds`` a size has: of the warm-up after the first one, and timed ones at least."""
+    possible = job.get("size_seconds", math.inf) / seconds
+    return int(min(job["warmup"] - 1, possible)), int(min(job["iterations"], max(LEAST_TIMED, possible)))
+
+
+def foretold(job: dict[str, Any], sizes: list[Measured], size_bytes: int) -> float:
+    """How many seconds a size takes at least: ``t = alpha + size / beta`` through the last two that were measured.
+
+    sizes: those before it, at least one.  One alone, or one that is larger than the next, tells no more than itself.
+    """
+    last = sizes[-1]
+    one = last.seconds_in_all
+    if len(sizes) > 1 and sizes[-2].size_bytes < last.size_bytes < size_bytes:
+        slope = (one - sizes[-2].seconds_in_all) / (last.size_bytes - sizes[-2].size_bytes)
+        one += max(0.0, slope) * (size_bytes - last.size_bytes)
+    if not job["warmup"]:
+        return float(one * job["iterations"])
+    return float(one * (1 + sum(affordable(job, one))))
 
 
 def agree(torch: Any, dist: Any, values: list[float]) -> list[float]:
@@ -303,16 +336,28 @@ def agree(torch: Any, dist: Any, values: list[float]) -> list[float]:
 
 
 def run_sizes(torch: Any, dist: Any, job: dict[str, Any], note: Note = NO_NOTE) -> None:
-    """All sizes in their order; with ``plateau`` only as far as larger ones are faster."""
-    before = (0, 1.0)
+    """All sizes in their order; with ``plateau`` only as far as larger ones are faster.
+
+    With ``fit_deadline`` only as far as the time allows, once one is done that is large enough for bandwidth to rule.
+    """
+    done: list[Measured] = []
     for index, size_bytes in enumerate(job["sizes_bytes"]):
-        note.begin(job, index)
-        now = run_size(torch, dist, job, size_bytes, note)
-        left_out = len(job["sizes_bytes"]) - index - 1
-        if job.get("plateau") and left_out and now[0] > before[0] and on_plateau(before, now):
-            emit("plateau", size_bytes=now[0], left_out=left_out)
+        left_out = len(job["sizes_bytes"]) - index
+        if job.get("plateau") and len(done) > 1 and no_faster(*done[-2:]):
+            emit("plateau", size_bytes=done[-1].size_bytes, left_out=left_out)
             return
-        before = now
+        if job.get("fit_deadline") and any(one.size_bytes >= PLATEAU_FROM_BYTES for one in done):
+            needed, left = foretold(job, done, size_bytes), done[-1].seconds_left
+            if needed > PART_OF_TIME_LEFT * left:
+                emit("no_time", size_bytes=size_bytes, left_out=left_out, needed_seconds=needed, left_seconds=left)
+                return
+        note.begin(job, index)
+        done.append(run_size(torch, dist, job, size_bytes, note))
+
+
+def no_faster(one: Measured, other: Measured) -> bool:
+    """Whether the bandwidth of the second is no better, though it is larger."""
+    return one.size_bytes < other.size_bytes and on_plateau(one[:2], other[:2])
 
 
 def join_store(dist: Any, job: dict[str, Any]) -> Any:

@@ -78,15 +78,20 @@ def sizes(ranks: Sequence[Mapping[str, Any]], world_size: int) -> list[SizeResul
 
 
 def notes(collect: Results) -> list[str]:
-    """Sizes that were left out, since larger ones are no faster."""
-    told = {
-        (event["size_bytes"], event["left_out"])
-        for result in collect.values()
-        for rank in result.get("ranks", [])
-        for event in events(rank, "plateau")
-    }
+    """Sizes that were left out: larger ones are no faster, or there was no time for them."""
+    told = [rank for result in collect.values() for rank in result.get("ranks", [])]
+    plateau = {(one["size_bytes"], one["left_out"]) for rank in told for one in events(rank, "plateau")}
     gain = f"less than {bandwidth.PLATEAU_GAIN:.0%} faster than the size before it (cluster_check_plateau)"
-    return [f"sizes left out: {left}, because {human_bytes(size)} is {gain}" for size, left in sorted(told)]
+    # All ranks agree upon it, so that one says what all do.
+    late = {(one["size_bytes"], one["left_out"]): one for rank in told for one in events(rank, "no_time")}
+    return [
+        *(f"sizes left out: {left}, because {human_bytes(size)} is {gain}" for size, left in sorted(plateau)),
+        *(
+            f"sizes left out: {left}, because {human_bytes(size)} takes {one['needed_seconds']:.3g} s or more, and the "
+            f"ranks had {one['left_seconds']:.3g} s left (cluster_check_deadline_seconds)"
+            for (size, left), one in sorted(late.items())
+        ),
+    ]
 
 
 def _size(size: int, seconds: Mapping[int, Sequence[float]], world_size: int) -> SizeResult:

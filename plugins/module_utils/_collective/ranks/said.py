@@ -77,6 +77,7 @@ EVENTS: dict[str, dict[str, shape.Test]] = {
     "wrong": _WRONG,
     "size": {"size_bytes": _size, "seconds": _times, "checked": count, "settled": flag, "wrong": _ALL_WRONG},
     "plateau": {"size_bytes": _size, "left_out": count},
+    "no_time": {"size_bytes": _size, "left_out": count, "needed_seconds": number, "left_seconds": number},
     "done": {},
     "error": {"text": text, "where": each(text)},
 }

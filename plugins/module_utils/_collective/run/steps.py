@@ -35,6 +35,7 @@ COLLECTIVE: dict[str, Any] = {
     "max_iterations": {"type": "int", "default": 0},
     "size_seconds": {"type": "float", "default": 2.0},
     "plateau": {"type": "bool", "default": False},
+    "fit_deadline": {"type": "bool", "default": False},
     "join_seconds": {"type": "int", "default": 30},
     "timeout_seconds": {"type": "int", "default": 10},
 }

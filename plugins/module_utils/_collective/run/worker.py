@@ -299,6 +299,7 @@ class Worker:
             listen_fd=self.rendezvous[0].fileno(),
             note=os.path.join(self.run_dir, how_far.NOTE),
             told=time.monotonic(),
+            ends=self.ranks_end,
         )
         for rank, number in zip(self.ranks, go["ranks"]):
             rank.start(dict(job, rank=number, local_rank=rank.local_rank, local_size=len(go["ranks"])))

@@ -196,18 +196,31 @@ def test_healthy() -> None:
     assert size["busbw_gb_per_s"] == pytest.approx(size["algbw_gb_per_s"] * 1.5)
 
 
-def test_sizes_that_were_left_out_are_told() -> None:
+@pytest.mark.parametrize(
+    ("event", "told"),
+    [
+        (
+            {"event": "plateau", "size_bytes": 4 << 20, "left_out": 2},
+            "sizes left out: 2, because 4 MiB is less than 5% faster than the size before it (cluster_check_plateau)",
+        ),
+        (
+            {"event": "no_time", "size_bytes": 16 << 20, "left_out": 2, "needed_seconds": 35.12, "left_seconds": 22.0},
+            "sizes left out: 2, because 16 MiB takes 35.1 s or more, and the ranks had 22 s left "
+            "(cluster_check_deadline_seconds)",
+        ),
+    ],
+)
+def test_sizes_that_were_left_out_are_told(event: dict[str, Any], told: str) -> None:
     run = Run()
     healthy = [
         {"event": "store"},
         {"event": "joined"},
         {"event": "size", "size_bytes": 4 << 20, "seconds": [0.01, 0.02, 0.03], "checked": 5, "wrong": None},
-        {"event": "plateau", "size_bytes": 4 << 20, "left_out": 2},
+        event,
         {"event": "done"},
     ]
     run.events = dict.fromkeys(HOSTS, healthy)
     found = run.diagnose()
-    told = "sizes left out: 2, because 4 MiB is less than 5% faster than the size before it (cluster_check_plateau)"
     assert found.verdict == "PASSED" and [one for one in found.notes if "left out" in one] == [told]
     assert any(told in line for line in said(found))
 

@@ -254,7 +254,8 @@ class Slow(OneRankOfMany):
 
     def all_reduce(self, data: Any, op: Any = None) -> None:
         if op is not None:
-            data[:-1] = torch.tensor([self.seconds.pop(0) for _one in range(len(data) - 1)])
+            # What follows the times is the same for all of them.
+            data[:-2] = torch.tensor([self.seconds.pop(0) for _one in range(len(data) - 2)])
 
 
 @pytest.mark.parametrize(
@@ -342,6 +343,84 @@ def test_nothing_is_left_out_at_the_last_size(capsys: pytest.CaptureFixture[str]
     job = dict(JOB, rank=0, sizes_bytes=[MIB, 4 * MIB], warmup=0, iterations=1, plateau=True)
     rank.run_sizes(torch, dist, job)
     assert "plateau" not in capsys.readouterr().out
+
+
+class Link(Clock):
+    """One of 100 MB/s on which nothing is faster than 10 ms."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(monkeypatch, 0)
+        self.count = 0
+
+    def all_reduce(self, data: Any, op: Any = None) -> None:
+        if op is None:
+            # The iterations of each size begin with the first.
+            self.iteration = self.iteration if data.numel() == self.count else -1
+            self.count = data.numel()
+            self.seconds = 0.01 + data.numel() * 4 / 1e8
+        super().all_reduce(data, op)
+
+
+def sizes_that_fit(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], **changes: Any
+) -> tuple[list[int], list[dict[str, Any]]]:
+    """The sizes that were measured, and what is said about the others."""
+    job = dict(JOB, rank=0, warmup=5, iterations=20, size_seconds=0.5, fit_deadline=True)
+    rank.run_sizes(torch, Link(monkeypatch), {**job, **changes})
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line]
+    assert all(event["wrong"] is None for event in events if event["event"] == "size")
+    told = [event for event in events if event["event"] == "no_time"]
+    return [event["size_bytes"] for event in events if event["event"] == "size"], told
+
+
+@pytest.mark.parametrize(("seconds", "begins"), [(8.5, False), (8.7, True)])
+def test_a_size_for_which_there_is_no_time_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], seconds: float, begins: bool
+) -> None:
+    """The sizes up to 16 MiB take 3.1 s; 32 MiB takes 2.8 s, eight iterations, and twice as much must be left."""
+    done, told = sizes_that_fit(monkeypatch, capsys, sizes_bytes=[4, *SIZES, 512 * MIB], ends=100 + seconds)
+    assert done == [4, *(SIZES if begins else SIZES[:3])]
+    (event,) = told
+    assert said.is_event(event)
+    left_out, size, left = (1, 512 * MIB, seconds - 5.9) if begins else (2, 32 * MIB, seconds - 3.1)
+    assert (event["size_bytes"], event["left_out"]) == (size, left_out)
+    assert event["left_seconds"] == pytest.approx(left, abs=0.05)
+    # None of 512 MiB fits into size_seconds: one for the warm-up, and the fewest.
+    assert event["needed_seconds"] == pytest.approx((7 if begins else 8) * (0.01 + size / 1e8), abs=0.05)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"ends": 100 + 60.0},
+        # Nobody asked for it, as in a pair of nodes; or nothing says when it ends.
+        {"ends": 100 + 7.0, "fit_deadline": False},
+        {},
+        # What is larger by no more than a list of sizes out of order.
+        {"sizes_bytes": SIZES[::-1], "ends": 100 + 60.0},
+    ],
+)
+def test_no_size_is_left_out_without_need(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], changes: dict[str, Any]
+) -> None:
+    job = {"sizes_bytes": SIZES, **changes}
+    assert sizes_that_fit(monkeypatch, capsys, **job) == (job["sizes_bytes"], [])
+
+
+def test_small_sizes_alone_are_no_check(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Until one of 1 MiB is done, the ranks run into their deadline rather than pass."""
+    few = [4, 4096, 1 << 16, MIB, 4 * MIB]
+    done, told = sizes_that_fit(monkeypatch, capsys, sizes_bytes=few, ends=100 + 0.5)
+    assert done == few[:4] and [event["left_out"] for event in told] == [1]
+
+
+def test_one_size_or_a_larger_one_foretells_its_own_time() -> None:
+    job = dict(JOB, warmup=5, iterations=20, size_seconds=0.5)
+    sizes = [rank.Measured(MIB, 0.1, 0.1, 9.0), rank.Measured(4 * MIB, 0.4, 0.4, 9.0)]
+    assert rank.foretold(job, sizes[:1], 4 * MIB) == pytest.approx((1 + 4 + 6) * 0.1)
+    assert rank.foretold(job, sizes, 2 * MIB) == pytest.approx((1 + 1 + 6) * 0.4)
+    # Without a warm-up nothing tells that there are too many iterations.
+    assert rank.foretold(dict(job, warmup=0), sizes, 2 * MIB) == pytest.approx(20 * 0.4)
 
 
 @pytest.mark.parametrize(("size_bytes", "groups"), [(4096, 2), (MIB, 4), (4 * MIB, 3), (8 * MIB, 4)])

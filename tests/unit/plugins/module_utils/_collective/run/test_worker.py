@@ -194,6 +194,8 @@ def test_a_rank_gets_its_job_and_is_reported(start: Start) -> None:
     job = json.loads((run_dir / "out" / "job.seen").read_text())
     assert job["rank"] == 3 and job["world_size"] == 8 and job["listen_fd"] > 2
     assert job["note"] == str(run_dir / how_far.NOTE) and 0 <= time.monotonic() - job["told"] < 10
+    # The moment at which the worker will kill it.
+    assert job["ends"] - job["told"] == pytest.approx(10, abs=0.5)
     assert set(found["interface_bytes"]) == {"rx_bytes", "tx_bytes"} and "how_far" not in found
 
 
