@@ -1,10 +1,11 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""ansible-test sanity, from a clean copy of the checkout.
+"""ansible-test sanity, over a clean copy of what users install.
 
-ansible-test wants a folder whose real path ends in ansible_collections/NAMESPACE/NAME. It bootstraps pip from a host on
-the internet; where that host cannot be reached, Python's own ensurepip stands in.
+That is what its rules are for; tests and tools have ruff and mypy. ansible-test wants a folder whose real path ends in
+ansible_collections/NAMESPACE/NAME. It bootstraps pip from a host on the internet; where that host cannot be reached,
+Python's own ensurepip stands in.
 """
 
 from __future__ import annotations
@@ -44,13 +45,21 @@ def run() -> Tally:
     home = prepare_home()
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "ansible_collections" / project.NAMESPACE / project.NAME
-        project.copy_sources(copy)
+        copy_shipped(copy)
         own = f"{sys.version_info.major}.{sys.version_info.minor}"
         tally = ansible_test(copy, home, own, [])
         for version in NODE_PYTHONS:
             if version != own:
                 tally += ansible_test(copy, home, version, ["--test", "compile", "--test", "import"])
         return tally
+
+
+def copy_shipped(copy: Path) -> None:
+    """What users install, and what ansible-test reads itself."""
+    project.copy_sources(copy)
+    for path in [copy / "molecule", copy / "tools", *(copy / "tests").iterdir()]:
+        if path.is_dir() and path.name != "sanity":
+            shutil.rmtree(path)
 
 
 def ansible_test(copy: Path, home: Path, version: str, selection: list[str]) -> Tally:

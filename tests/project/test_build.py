@@ -11,6 +11,7 @@ from pathlib import Path
 
 import project
 import pytest
+import sanity
 import yaml
 
 # What a user gets. Anything else in the archive is junk.
@@ -88,6 +89,15 @@ def test_archive_holds_no_junk(names: list[str]) -> None:
     assert {name.split("/")[0] for name in names} - SHIPPED == set()
     assert [name for name in names if set(JUNK) & {name} or "__pycache__" in name or "/." in name] == []
     assert {name.split("/")[1] for name in names if name.startswith("inventories/")} == {"prod"}
+
+
+def test_sanity_is_run_over_all_that_users_install(names: list[str], tmp_path: Path) -> None:
+    sanity.copy_shipped(tmp_path)
+    copied = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if not path.is_dir()}
+    made = {"FILES.json", "MANIFEST.json"}
+    assert {name for name in names if name.endswith((".py", ".yml", ".md", ".sh", ".json"))} - made <= copied
+    assert "tests/sanity/ignore-2.19.txt" in copied
+    assert not {name for name in copied if name.startswith(("tools/", "molecule/", "tests/unit/"))}
 
 
 def test_installed_collection_works_elsewhere(archive: Path, tmp_path: Path) -> None:
