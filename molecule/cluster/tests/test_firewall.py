@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 from collections.abc import Iterator
 from typing import Any
@@ -434,3 +435,30 @@ def test_a_reload_is_refused_while_others_are_not_settled_and_taken_back_when_it
     assert "The old state is back" in message and ended.seconds > CONFIRM_SECONDS
     assert {node: snapshot(cluster, node) for node in (first, third)} == before
     assert ssh_answers(cluster, third)
+
+
+#: firewall-cmd gives up after 50: D-Bus's own 25 s for a first question, and as long for the reload.
+PAUSE_SECONDS = 54
+#: Stops firewalld for a while when a change has begun to be applied.
+PAUSE = f"""
+import glob, os, signal, subprocess, time
+pid = int(subprocess.check_output(["systemctl", "show", "--value", "--property=MainPID", "firewalld"]))
+while not any('"applying"' in open(path).read() for path in glob.glob("{STATES}")):
+    time.sleep(0.001)
+os.kill(pid, signal.SIGSTOP)
+time.sleep({PAUSE_SECONDS})
+os.kill(pid, signal.SIGCONT)
+"""
+
+
+@pytest.mark.long
+def test_a_firewalld_that_takes_its_time_is_waited_for(cluster: Cluster, back: None) -> None:
+    """On a machine without a processor to spare a reload may take that long."""
+    first, _second, third = three(cluster)
+    ours = "/etc/firewalld/policies/gpu-cluster-* /etc/firewalld/ipsets/gpu-*"
+    cluster.shell(first, f"rm {ours}; firewall-cmd -q --reload; systemd-run -q python3 -c {shlex.quote(PAUSE)}")
+    ended = change(cluster, {}, "--limit", first, "-v", "-e", "cluster_firewall_confirm_seconds=120")
+    assert ended.code == 0 and ended.seconds > PAUSE_SECONDS, ended.text
+    assert result_of(ended, first)["way"] == "reload" and recap(ended, first)["changed"] == 1
+    address = cluster.fabric_address(first)
+    assert scan_from(cluster, third, BORDERS, address) == {address: BORDERS_OPEN}

@@ -140,6 +140,10 @@ class Bus:
         """A property of the running firewalld."""
         return str(json.loads(self.busctl("get-property", NAME, PATH, NAME, name))["data"])
 
+    def reload(self) -> None:
+        """Load all files anew.  firewall-cmd would give up after D-Bus's own 25 s, while firewalld goes on."""
+        self.call(PATH, "", "reload")
+
     def ours(self) -> rules.Runtime:
         """What runs of our own objects."""
         foreign = []

@@ -156,7 +156,7 @@ class Worker(Program):
         if self.job["way"] == "start":
             self.start()
         elif self.job["way"] == "reload":
-            command("firewall-cmd", "--reload", seconds=CALL_SECONDS)
+            bus().reload()
         else:
             self.move(rules.Runtime.from_json(self.job["expected"]))
         self.look()
@@ -262,7 +262,7 @@ class Worker(Program):
         if "in_force" in self.before:
             restore(FOLDER, self.before["in_force"])
         try:
-            command("firewall-cmd", "--reload", seconds=CALL_SECONDS)
+            bus().reload()
         finally:
             if "tree" in self.before:
                 restore(FOLDER, self.before["tree"])

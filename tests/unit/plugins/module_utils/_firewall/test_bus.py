@@ -149,3 +149,18 @@ def test_what_has_no_file_gets_one() -> None:
     answers = Answers({"getIPSetByName": "INVALID_IPSET: x"})
     bus.Bus(answers).make_permanent(bus.KINDS[2], "x", ["", "", "", "hash:ip", {}, ["192.0.2.1"]])
     assert answers.asked[-1].endswith("addIPSet s(ssssa{ss}as) x    hash:ip 0 1 192.0.2.1")
+
+
+def test_a_reload_has_a_minute() -> None:
+    """firewall-cmd, as everything that sets no time, waits for 25 s."""
+    seen: list[Sequence[str]] = []
+
+    def run(words: Sequence[str]) -> tuple[int, str, str]:
+        seen.append(words)
+        return (0, "", "") if len(seen) == 1 else (1, "", "Call failed: Connection timed out")
+
+    bus.Bus(run).reload()
+    (words,) = seen
+    assert "--timeout=60" in words and list(words[-5:]) == ["call", bus.NAME, bus.PATH, bus.NAME, "reload"]
+    with pytest.raises(ChangeError, match=r"did not answer .* reload: Call failed: Connection timed out"):
+        bus.Bus(run).reload()
