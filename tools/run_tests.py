@@ -43,7 +43,7 @@ VM = "vm"
 OWN_NODES = "jobs"
 #: The scenario that takes too long for every run, and those of which some tests do.
 FAULTS = "faults"
-WITH_LONG_TESTS = ("cluster", OWN_NODES)
+WITH_LONG_TESTS = ("cluster", OWN_NODES, VM)
 #: The tests of a scenario, as pytest chooses them by the mark that pyproject.toml describes.
 SHORT, LONG = "not long", "long"
 

@@ -89,6 +89,7 @@ def test_sshd_takes_its_second_port_because_it_is_labelled(machine: Cluster) -> 
     assert banner == "SSH-2.0"
 
 
+@pytest.mark.long
 def test_without_the_label_sshd_is_denied_its_port(machine: Cluster) -> None:
     """Taking the port off the plan takes the label back."""
     ended = base(machine, selinux_policy_ssh_ports=[22])
@@ -119,6 +120,7 @@ def test_what_the_policy_does_not_know_is_refused_at_once(machine: Cluster) -> N
     assert machine.shell(NODE, "semanage export; cat /var/lib/gpu-cluster/selinux.json") == before
 
 
+@pytest.mark.long
 def test_booleans_and_labels_come_and_go_in_one_transaction(machine: Cluster) -> None:
     """A home outside of /home: sshd reads its keys, and the last run leaves nothing of it."""
     export = machine.shell(NODE, "semanage export")

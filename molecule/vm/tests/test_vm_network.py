@@ -83,6 +83,7 @@ def test_a_bond_whose_active_port_leads_elsewhere_is_taken_back(machine: Cluster
     taken_back(machine, interfaces, "active-backup bond of eth0 and eth2", "no fresh ssh connection")
 
 
+@pytest.mark.long
 def test_a_bond_over_the_management_card_without_a_carrier_is_taken_back(machine: Cluster) -> None:
     """One of its two ports has no cable, and it needs both."""
     interfaces = [

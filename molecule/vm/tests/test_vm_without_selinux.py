@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import pytest
 from lab_cluster import Cluster
 from lab_network import recap
 from lab_selinux import NODE, base
@@ -12,6 +13,7 @@ from lab_selinux import NODE, base
 CONFIG = "/etc/selinux/config"
 
 
+@pytest.mark.long
 def test_a_disabled_host_is_reported_and_prepared_only_with_consent(machine: Cluster) -> None:
     machine.shell(NODE, f"sed -i s/^SELINUX=.*/SELINUX=disabled/ {CONFIG}")
     machine.lab("reboot", deadline=400)
