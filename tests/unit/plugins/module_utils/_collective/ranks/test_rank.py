@@ -396,7 +396,7 @@ def test_a_size_for_which_there_is_no_time_is_left_out(
         # Nobody asked for it, as in a pair of nodes; or nothing says when it ends.
         {"ends": 100 + 7.0, "fit_deadline": False},
         {},
-        # What is larger by no more than a list of sizes out of order.
+        # From the largest to the smallest.
         {"sizes_bytes": SIZES[::-1], "ends": 100 + 60.0},
     ],
 )
