@@ -49,15 +49,13 @@ PART_ELEMENTS = 8 * PERIOD
 # A buffer of 2 MiB or less stays in the cache of a core (L2) where a bare loop sums it again and again.
 CACHED_ELEMENTS = 1 << 19
 # 1 MiB: what a group of such buffers holds at most, or it would not stay there.  Beside a bare loop of barrier and
-# all_reduce (torch 2.13.0, gloo over loopback, 2 ranks, 2 MiB of L2) 1 MiB took 1.10 to 1.23 times as long in groups of
-# eight, 1.05 to 1.06 in pairs and 1.02 to 1.03 alone (400 rounds; with 60 to 100 rounds 1.00 to 1.13 and 1.02 to 1.09);
-# 64 KiB 0.99 to 1.03 in groups of 16; 512 KiB 1.07 to 1.10 in pairs, and 1.16 to 1.19 in groups of 16.
+# all_reduce (tools/bench_bandwidth.py; torch 2.13.0, gloo over loopback, 2 ranks, 512 KiB of L2, 5 runs) 1 MiB took
+# 0.99 to 1.05 times as long alone and 0.98 to 1.10 in groups of eight, 512 KiB 0.92 to 1.03 in pairs and 1.04 to 1.08
+# in groups of eight, 2 MiB 1.00 to 1.07 alone; the bare loop beside itself 0.98 to 1.08.
 CACHED_GROUP_ELEMENTS = 1 << 18
-# 8 MiB: the same for larger ones.  4 MiB took 0.86 to 1.01 times as long alone, and 0.91 to 1.06 in pairs.
-GROUP_ELEMENTS = 1 << 21
-# Barriers before the first collective of a group: it follows filling and comparing, which one rank ends before another.
-# Beside the bare loop 4 MiB took 0.86 to 0.94 times as long after one barrier, 1.05 after two, 0.99 after three.
-BARRIERS_FIRST = 3
+# 32 MiB: the same for larger ones.  4 MiB took 1.06 times as long in pairs (0.98 to 1.15), 1.05 in fours and 1.00 in
+# groups of eight (0.94 to 1.09): the first of a group finds the caches full of what was filled and compared.
+GROUP_ELEMENTS = 1 << 23
 LIBC = ctypes.CDLL(None)
 # Of wrong iterations after the first only the digests are kept, and those of so many.
 MAX_WRONG = 32
@@ -224,10 +222,9 @@ class Exchanges:
             before.append(checksum(self._torch, self._buffers[number]))
         seconds: list[float] = []
         try:
-            for number, data in enumerate(self._buffers[:many]):
+            for data in self._buffers[:many]:
                 work = data if self._on_gpu is None else self._on_gpu.copy_(data)
-                for _barrier in range(1 if number else BARRIERS_FIRST):
-                    self._dist.barrier()
+                self._dist.barrier()
                 start = time.perf_counter()
                 self._dist.all_reduce(work)
                 seconds.append(time.perf_counter() - start)
