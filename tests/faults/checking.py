@@ -19,6 +19,11 @@ import project
 from net_cluster import NetCluster
 
 PLAYBOOK = f"{project.COLLECTION}.check"
+#: ``FAULTS_BACKEND=nccl`` runs the checks of these tests over NCCL, on a machine with a GPU: all nodes share it
+#: (docs/gpu-evidence.md).
+BACKEND = os.environ.get("FAULTS_BACKEND", "gloo")
+#: How much later the ranks of a check over NCCL are killed (README of cluster_check).
+GPU_SECONDS = 30 if BACKEND == "nccl" else 0
 #: Part of the command line of every process of a check on a node.
 PROGRAMS = "_collective."
 RUNS = "run/gpu-cluster-check"
@@ -42,7 +47,8 @@ class Checking:
         self.process = subprocess.Popen(
             [
                 *("ansible-playbook", playbook, "-i", str(net.inventory)),
-                *("-e", f"cluster_check_report_dir={self.reports}", *arguments),
+                *("-e", f"cluster_check_report_dir={self.reports}", "-e", f"cluster_check_backend={BACKEND}"),
+                *arguments,
             ],
             cwd=project.ROOT,
             env=project.tool_environment(**environment),

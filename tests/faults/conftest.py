@@ -1,7 +1,10 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fixtures of the fault tests. FAULTS_SEED repeats the draws of an earlier run; the seed is printed at its start."""
+"""Fixtures of the fault tests. FAULTS_SEED repeats the draws of an earlier run; the seed is printed at its start.
+
+FAULTS_BACKEND=nccl has the checks go over NCCL.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +19,14 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from checking import left_over, sweep, wait_for  # the path comes first
+from checking import BACKEND, left_over, sweep, wait_for  # the path comes first
 from net_cluster import NetCluster
 
 SEED = int(os.environ.get("FAULTS_SEED") or time.time_ns() % 1_000_000)
 
 
 def pytest_report_header() -> str:
-    return f"FAULTS_SEED={SEED}"
+    return f"FAULTS_SEED={SEED} FAULTS_BACKEND={BACKEND}"
 
 
 @pytest.fixture

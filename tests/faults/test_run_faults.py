@@ -23,7 +23,17 @@ import project
 import pytest
 import results
 import yaml
-from checking import Checking, assert_others_shown, check, left_over, running, states, wait_for, wait_for_state
+from checking import (
+    GPU_SECONDS,
+    Checking,
+    assert_others_shown,
+    check,
+    left_over,
+    running,
+    states,
+    wait_for,
+    wait_for_state,
+)
 from net_cluster import NetCluster
 
 #: The ranks are at work until they are ended.
@@ -69,7 +79,7 @@ def test_a_rank_that_dies_or_hangs_is_named(
     os.kill(pid, number)
     struck = time.monotonic()
     ended = checking.ended()
-    assert ended.code != 0 and time.monotonic() - struck < 60, ended.text
+    assert ended.code != 0 and time.monotonic() - struck < 60 + GPU_SECONDS, ended.text
     assert errors(ended.report) == [("GC-RUN-001", [name])], ended.text
     cause = ended.report["findings"][0]["cause"]
     assert f"; first {name}: rank {clean.names.index(name)} on {name} {says}" in cause, ended.text
@@ -217,7 +227,7 @@ def test_a_worker_that_is_killed_is_named(clean: NetCluster, rng: random.Random,
     os.kill(pid, signal.SIGKILL)
     struck = time.monotonic()
     ended = checking.ended()
-    assert ended.code != 0 and time.monotonic() - struck < 60, ended.text
+    assert ended.code != 0 and time.monotonic() - struck < 60 + GPU_SECONDS, ended.text
     assert ("GC-HOST-005", [name]) in errors(ended.report) and list(ended.report["culprits"]) == [name], ended.text
     assert "the worker ended with -9" in str(ended.report["findings"])
     assert_others_shown(ended.report, name, took_part=state == "running")
@@ -285,7 +295,7 @@ def test_a_full_disk_is_named_whenever_it_fills(clean: NetCluster, rng: random.R
     struck = time.monotonic()
     try:
         ended = checking.ended()
-        assert ended.code != 0 and time.monotonic() - struck < 60, ended.text
+        assert ended.code != 0 and time.monotonic() - struck < 60 + GPU_SECONDS, ended.text
         assert list(ended.report["culprits"]) == [name], ended.text
         assert says.format(name=name) in ended.report["culprits"][name], ended.text
         assert_others_shown(ended.report, name, took_part=state == "running")

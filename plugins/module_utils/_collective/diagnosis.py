@@ -30,6 +30,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import findings as rank_findings
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import pair_findings
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import results as rank_results
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks.on_gpu import NCCL
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run_data import Results, Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import (
     judge,
@@ -64,7 +65,8 @@ def diagnose(run: Run) -> Report:
         run.plan,
         run.collect,
         {**lost.gone, **refused, **without_job},
-        known,
+        # Gloo has the interface of the first rail; NCCL takes as many as it finds or is told.
+        [*known, *railed] if run.backend == NCCL else known,
         addresses={host: run.launch[host]["address"] for host in answered},
         versions={node.name: {"nccl": node.text("nccl", "torch"), "open_mpi": node.text("openmpi")} for node in nodes},
         backend=run.backend,
@@ -116,9 +118,7 @@ def diagnose(run: Run) -> Report:
             *speed_findings.notes(limits, links, ranks.sizes),
         ],
         stack=matrix.stack(nodes),
-        gpu_verified=[
-            node.name for node in nodes if answer == verdict.PASSED and run.backend == "nccl" and node.has_gpu
-        ],
+        gpu_verified=[node.name for node in nodes if answer == verdict.PASSED and run.backend == NCCL and node.has_gpu],
         labels={host: dict(values) for host, values in run.labels.items()},
         limits=limits.as_dict(),
         rounds=list(run.pairs.get("rounds", [])),

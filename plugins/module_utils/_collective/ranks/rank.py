@@ -4,8 +4,8 @@
 """One rank: joins the process group and runs all_reduce on known data.
 
 Runs on a node under the training environment's Python.  Reads one JSON object from standard input when it is to start,
-writes one JSON object per line to standard output.  Needs torch, nothing of Ansible.  It has no deadline of its own:
-the worker kills it, because a hang inside torch can't be ended from inside.
+writes one JSON object per line to standard output.  Needs torch, nothing of Ansible.  The worker kills it at its
+deadline, because a hang inside torch can't be ended from inside; over NCCL it ends itself before (``on_gpu.Limit``).
 """
 
 from __future__ import annotations
@@ -35,8 +35,10 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks.how_far import NO_NOTE, Note
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks.on_gpu import (
     DEVICES,
+    ENVIRONMENT,
     NCCL,
     PROCESS_GROUPS,
+    Limit,
     OnGpu,
     take_gpu,
 )
@@ -422,7 +424,13 @@ def join(dist: Any, job: dict[str, Any]) -> None:
     emit("joined")
 
 
-def inside_node(torch: Any, dist: Any, job: dict[str, Any]) -> None:
+def give_up(text: str) -> None:
+    """End here, from whichever thread: what this rank waits for does not come."""
+    emit("error", text=text, where=[])
+    os._exit(1)
+
+
+def inside_node(torch: Any, dist: Any, job: dict[str, Any], limit: Limit) -> None:
     """Sum among the GPUs of this node alone, and say so: what fails here is no matter of the network.
 
     No rank waits for another node, so that only the ranks of a node with trouble do not come to the event.
@@ -437,7 +445,7 @@ def inside_node(torch: Any, dist: Any, job: dict[str, Any]) -> None:
         use_local_synchronization=True,
     )
     own = dict(job, world_size=many, rank=job["local_rank"], iterations=INSIDE_ITERATIONS)
-    exchanges = Exchanges(torch, OnGpu(torch, dist, group), own, INSIDE_BYTES // 4, told="wrong_inside")
+    exchanges = Exchanges(torch, OnGpu(torch, dist, limit, group), own, INSIDE_BYTES // 4, told="wrong_inside")
     seconds = exchanges.run(INSIDE_ITERATIONS)
     emit("inside", size_bytes=INSIDE_BYTES, seconds=seconds, wrong=exchanges.wrong or None)
 
@@ -462,15 +470,18 @@ def main() -> None:
     note = Note(job["rank"], job.get("note", ""))
     note.write(backend=job["backend"])
     on_gpu = job["backend"] == NCCL
-    ways: Any = OnGpu(torch, dist) if on_gpu else dist
+    ways: Any = dist
     try:
         if on_gpu:
+            os.environ.update(ENVIRONMENT)
             take_gpu(torch, job["local_rank"])
             emit("gpu")
         join(dist, job)
         torch.set_num_threads(1)
         if on_gpu:
-            inside_node(torch, dist, job)
+            limit = Limit(job["timeout_seconds"], give_up)
+            inside_node(torch, dist, job, limit)
+            ways = OnGpu(torch, dist, limit)
         run_sizes(torch, ways, job, note)
         ways.barrier()
         dist.destroy_process_group()

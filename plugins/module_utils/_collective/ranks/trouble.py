@@ -34,7 +34,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static.names import spelled
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.texts import causes, lookup
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.texts.lookup import Match
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.texts.text import PEER, SELF
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.texts.text import NOBODY, PEER, SELF
 
 #: Errors that leave ranks without a peer or without the same PyTorch: with one of them no silent rank is accused.
 EXPLAIN_SILENCE = (*causes.LEFT_ALONE, "GC-DATA-", "GC-NCCL-004", "GC-TEXT-", "GC-VER-001")
@@ -180,11 +180,17 @@ def _unfinished(rank: Mapping[str, Any], versions: Mapping[str, str]) -> Unfinis
     errors = [event["text"] for event in events(rank, "error")]
     done = bool(events(rank, "done"))
     broke = not done or rank["exit_code"] not in (0, None)
-    tail = _without_warnings(rank["stderr_tail"])[-TEXT_CHARACTERS:] if broke else ""
-    text = errors[0][:ERROR_CHARACTERS] if errors else tail
+    tail = _without_warnings(rank["stderr_tail"]) if broke else ""
+    text = errors[0][:ERROR_CHARACTERS] if errors else tail[-TEXT_CHARACTERS:]
     torch = next((str(event["torch"]) for event in events(rank, "ready") if "torch" in event), "")
     steps = [event["event"] for event in rank["events"] if event["event"] not in ("keys", "output")]
-    match = lookup.match(text, {**versions, "torch": torch}) if text else None
+    of_all = {**versions, "torch": torch}
+    match = lookup.match(text, of_all) if text else None
+    if errors and match and match.software == "nccl" and match.text.about == NOBODY:
+        # The rank has only waited; the libraries may have written to standard error for whom.
+        named = lookup.match(tail, of_all)
+        if named and named.text.about == PEER:
+            text, match = f"{text}; {tail[-ERROR_CHARACTERS:]}", named
     if done and match and match.id != causes.ENDING:
         match = None  # It has its result; whatever broke then is another matter than what the tables are about.
     return Unfinished(

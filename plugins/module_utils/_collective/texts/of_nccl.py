@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What NCCL prints.
 
-Without a GPU only the texts of the bootstrap can be seen (libnccl 2.30.7); the others are from NCCL's source (2.30.7,
-src/) or from reports of users.  Pure.
+Those of the bootstrap were seen without a GPU (libnccl 2.30.7) and on one (2.28.9, docs/gpu-evidence.md), those about a
+peer that is gone on one; the others are from NCCL's source (2.30.7, src/) or from reports of users.  Pure.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 )
 
 LATEST = ("2.30.7",)
+ON_GPU = ("2.28.9",)
+BOTH = (*ON_GPU, *LATEST)
 #: An address as NCCL prints it: ``198.51.100.7<42830>`` or with a name in place of the number.
 REMOTE = r"(?P<address>[^\s<>]+)<(?P<port>\d+)>"
 
@@ -29,7 +31,7 @@ TEXTS = (
         causes.INTERFACE,
         SELF,
         "NCCL_SOCKET_IFNAME fits no interface of this node",
-        versions=LATEST,
+        versions=BOTH,
     ),
     Text(
         r"no device found matching (?P<interface>\S+), verify NCCL_OOB_NET_IFNAME",
@@ -51,7 +53,7 @@ TEXTS = (
         causes.NAMES,
         SELF,
         "the name in NCCL_COMM_ID does not resolve on this node",
-        versions=LATEST,
+        versions=BOTH,
     ),
     Text(
         r"CUDA driver version is insufficient for CUDA runtime version",
@@ -185,7 +187,14 @@ TEXTS = (
         causes.STOPPED,
         PEER,
         "that rank ended",
-        known=REPORTED,
+        versions=ON_GPU,
+    ),
+    Text(
+        rf"Call to (?:recv|send) (?:from|to) {REMOTE} failed",
+        causes.STOPPED,
+        PEER,
+        "that rank ended, or something between resets the connection",
+        versions=ON_GPU,
     ),
     Text(
         r"Socket recv failed while polling|Call to (?:recv|send) (?:from|to) .* failed|socketProgress",
@@ -199,6 +208,12 @@ TEXTS = (
         causes.STOPPED,
         PEER,
         "another rank ended, or the network did",
-        known=READ,
+        versions=ON_GPU,
+    ),
+    Text(
+        r"over NCCL did not end within \S+ s",
+        causes.STOPPED,
+        NOBODY,
+        "NCCL waits for another rank, without a limit of its own",
     ),
 )

@@ -264,7 +264,7 @@ TEXTS = (
         causes.STOPPED,
         PEER,
         "some rank did not take part in time; who prints this is a victim",
-        known=REPORTED,
+        versions=("2.11.0",),
     ),
     Text(
         r"\[Rank (?P<rank>\d+)\].*is not joining|Desync debug",

@@ -261,6 +261,20 @@ def test_what_is_wrong_on_another_rail_explains_no_rank_that_died() -> None:
     assert ids(found) == [("GC-NET-001", ("n2",)), ("GC-RUN-001", ("n2",))]
 
 
+@pytest.mark.parametrize(("backend", "more"), [("nccl", []), ("gloo", [("GC-TEXT-002", ())])])
+def test_what_is_wrong_on_another_rail_explains_ranks_that_wait_over_nccl(
+    backend: str, more: list[tuple[str, tuple[str, ...]]]
+) -> None:
+    """NCCL takes all interfaces that it finds, where nobody tells it which."""
+    run = Run()
+    run.backend = backend
+    text = "all_reduce of 4096 bytes over NCCL did not end within 38 s"
+    run.events = {host: [{"event": "joined"}, {"event": "error", "text": text}] for host in HOSTS}
+    found = run.diagnose(run.second_rail(*((host, "n2") for host in HOSTS if host != "n2")))
+    assert ids(found) == [("GC-NET-001", ("n2",)), *more, ("GC-RUN-001", ())] and found.unexplained == []
+    assert list(found.culprits) == ["n2"]
+
+
 def test_all_nodes_blocked_leaves_nothing_to_measure() -> None:
     run = Run()
     run.bad = {(a, b): "unreachable" for a in HOSTS for b in HOSTS if a != b}

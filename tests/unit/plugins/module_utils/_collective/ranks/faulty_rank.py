@@ -54,8 +54,9 @@ def install(rank: Any, torch: Any, kinds: dict[str, str]) -> None:
     calls: Counter[int] = Counter()
 
     def all_reduce(data: Any, *args: Any, **fields: Any) -> Any:
-        if fields:
-            return real_all_reduce(data, *args, **fields)  # What the ranks agree upon is left alone.
+        if "op" in fields or fields.get("group") is not None:
+            # What the ranks agree upon is left alone, and what the GPUs of a node do among themselves.
+            return real_all_reduce(data, *args, **fields)
         kind = kinds.get(str(len(data) * 4), "")
         now = calls[len(data)] == ITERATION
         calls[len(data)] += 1

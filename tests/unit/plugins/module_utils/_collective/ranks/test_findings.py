@@ -17,6 +17,15 @@ HOSTS = ["n1", "n2", "n3", "n4"]
 ADDRESSES = {host: f"192.0.2.1{host[1:]}" for host in HOSTS}
 MIB = 1 << 20
 RECV = "RuntimeError: [unbound_buffer.cc:78] Timed out waiting 8000ms for recv operation to complete"
+WAITED = "all_reduce of 4194304 bytes over NCCL did not end within 8 s"
+#: What torch 2.11.0 writes when NCCL has lost a peer.
+LOST_PEER = (
+    "[rank0]:[E1126 14:59:28.907 ProcessGroupNCCL.cpp:612] [Rank 0] Collective WorkNCCL(SeqNum=3, OpType=ALLREDUCE) "
+    "raised the following async exception: NCCL error: remote process exited or there was a network error\n"
+    "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.\n"
+    "Last error:\nsocketProgress: Connection closed by remote peer {host}<47428>\n"
+    "Exception raised from checkForNCCLErrorsInternal (most recent call first):\nframe #0: c10::Error::Error\n"
+)
 CLOSED = "RuntimeError: [pair.cc:554] Connection closed by peer [192.0.2.12]:56325"
 STORE = {"event": "store"}
 JOINED = {"event": "joined"}
@@ -149,6 +158,35 @@ def test_a_stopped_rank_is_told_from_its_victims() -> None:
     run.states["n3"] = "deadline"
     found = run.judge()
     assert ids(found) == [("GC-RUN-001", ("n3",))] and found.unexplained == []
+
+
+def test_a_killed_rank_is_told_from_those_that_wait_for_it_over_nccl() -> None:
+    """Of its two neighbours in the ring NCCL says who is gone; the others only wait."""
+    run = Run()
+    run.all_but("n3", WAITED)
+    run.events["n3"], run.exits["n3"] = [STORE, JOINED], -9
+    run.stderr = dict.fromkeys(("n2", "n4"), LOST_PEER.format(host="n3"))
+    found = run.judge()
+    assert ids(found) == [("GC-RUN-001", ("n3",))] and found.unexplained == []
+    assert "; first n3: rank 2 on n3 was killed by signal 9 (SIGKILL)" in found.findings[0].cause
+
+
+def test_whom_nccl_has_lost_is_read_on_standard_error() -> None:
+    run = Run()
+    run.all_but("n3", WAITED)
+    run.events["n3"] = [STORE, JOINED, error("RuntimeError: words that no table has")]
+    run.stderr = dict.fromkeys(("n2", "n4"), LOST_PEER.format(host="n3"))
+    found = run.judge()
+    assert ids(found) == [(causes.STOPPED, ("n3",)), ("GC-RUN-001", ())]
+    assert any("Connection closed by remote peer n3<47428>" in line for line in found.findings[0].evidence)
+    assert [one["host"] for one in found.unexplained] == ["n3"]
+
+
+def test_when_all_wait_over_nccl_nobody_is_accused() -> None:
+    run = Run()
+    run.events = {host: [STORE, JOINED, error(WAITED)] for host in HOSTS}
+    found = run.judge()
+    assert ids(found) == [(causes.STOPPED, ()), ("GC-RUN-001", ())] and found.unexplained == []
 
 
 def test_when_all_hang_nobody_is_accused() -> None:

@@ -625,6 +625,20 @@ def test_gpus_that_hang_inside_of_a_node_accuse_that_node_alone() -> None:
     assert found.unexplained == []
 
 
+@pytest.mark.parametrize("stuck", [[0, 1, 2, 3], [2]])
+def test_a_sum_that_a_gpu_does_not_end_is_told_by_the_rank_itself(stuck: list[int]) -> None:
+    """As NCCL waits for one that is cut off: without a limit, and beyond that of torch."""
+    started = time.monotonic()
+    ranks = over_nccl(timeout=3, seconds=50, stuck=stuck)
+    assert time.monotonic() - started < 40
+    told = "all_reduce of 4096 bytes over NCCL did not end within 3 s"
+    for number, events in enumerate(ranks):
+        assert events[-1]["event"] == "error", events[-1]
+        assert (events[-1]["text"] == told) == (number in stuck), events[-1]
+    found = judged(ranks, 2, "nccl")
+    assert found.unexplained == [] and all(one.hosts == () for one in found.findings if one.id != "GC-RUN-004")
+
+
 #: Size in bytes to what rank 2 of 3 does to it in its third iteration.
 DAMAGE = {
     12288: "missing",

@@ -182,13 +182,24 @@ RECORDED = [
     ("Error: failed to extend /dev/shm/nccl-AbC to 9637892 bytes", causes.RESOURCES, {}),
     ("Duplicate GPU detected : rank 1 and rank 2 both on CUDA device 1b000", causes.DISAGREE, {"ranks": (1, 2)}),
     ("Multiple Ranks are using the same GPU/Partition. Set NCCL_MULTI_RANK_GPU_ENABLE=1", causes.DISAGREE, {}),
-    ("ncclRemoteError: A call failed possibly due to a network error or a remote process exiting", causes.STOPPED, {}),
-    # Reported by users of NCCL.
+    # NCCL 2.28.9 of torch 2.11.0+cu130, seen on a GPU.
     (
-        "node0:13571 [0] NCCL WARN socketProgress: Connection closed by remote peer node2<42830>",
+        "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.",
         causes.STOPPED,
-        {"addresses": ("node2",), "ports": (42830,)},
+        {},
     ),
+    (
+        "NCCL WARN socketProgress: Connection closed by remote peer n4<47428>",
+        causes.STOPPED,
+        {"addresses": ("n4",), "ports": (47428,)},
+    ),
+    (
+        "Last error: socketProgressOpt: Call to send to 192.0.2.13<40713> failed : Connection reset by peer",
+        causes.STOPPED,
+        {"addresses": ("192.0.2.13",), "ports": (40713,)},
+    ),
+    ("all_reduce of 4096 bytes over NCCL did not end within 8 s", causes.STOPPED, {}),
+    # Reported by users of NCCL.
     ("proxy.cc:1143 NCCL WARN Socket recv failed while polling for opId=0x7f4774cc9620", causes.STOPPED, {}),
     (
         "NET/IB : Got completion from peer 192.0.2.35<49189> with status=12 opcode=129 len=0 vendor err 129",
