@@ -24,8 +24,9 @@ NODES = 64
 FORKS = ["--forks", "5"]
 SECONDS = 120
 #: One check of so many nodes takes 230 s of a processor, 70 of them for the ranks' imports of torch: two processors are
-#: barely enough for 120 s, and not where they are slow. Each node touches some 200 MB of memory: a virtual
-#: machine that has given them back to its host gets each page again in 10 us in place of 1.4.
+#: barely enough for 120 s, and not where they are slow; 16 took 55 s, and 60 with a fault (docs/gpu-evidence.md). Each
+#: node touches some 200 MB of memory: a virtual machine that has given them back to its host gets each page again in
+#: 10 us in place of 1.4.
 PROCESSORS = 4
 CONTROLLER_BYTES = 500 * 10**6
 
