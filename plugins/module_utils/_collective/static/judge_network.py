@@ -23,6 +23,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 
 FIX_INTERFACE = "set gpu_cluster_fabric_interface of this host to the card that holds its address on the data network"
 FIX_CARD = "plug it in, or name another card in gpu_cluster_fabric_interface; `ip -br link` on the node lists them"
+FIX_IP = "install the package iproute where `ip -br link` is not found; where it shows only lo, plug the card in"
 FIX_UP = (
     "look at the cable, the port of the switch and `ip -s link`; role static_network activates the profile of the card"
 )
@@ -63,8 +64,13 @@ def _card(view: View, host: str) -> list[Finding]:
     if holders and (link is None or address not in bare(link["addresses"])):
         cause = f"{host} has {address} on {holders[0]}, and not on {name}, which the inventory names"
         return [_found(host, "GC-NODE-004", cause, FIX_INTERFACE, "nccl,openmpi,launcher", {INTERFACE: holders[0]})]
+    if link is None and not view.static[host]["present"]:
+        cause = (
+            f"{host} tells of no interface at all, so not of {name}: `ip -j address show` failed there, or found none"
+        )
+        return [_found(host, "GC-NODE-003", cause, FIX_IP, "static_network")]
     if link is None:
-        cause = f"{host} has no interface {name}; it has {listed(view.static[host]['present']) or 'none'}"
+        cause = f"{host} has no interface {name}; it has {listed(view.static[host]['present'])}"
         return [_found(host, "GC-NODE-003", cause, FIX_CARD, "static_network,nccl,openmpi,launcher")]
     if link["state"] != "up":
         cause = f"the interface {name} of {host} is {'down' if link['state'] == 'down' else 'up, and has no carrier'}"

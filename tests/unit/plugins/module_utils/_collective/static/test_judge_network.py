@@ -23,6 +23,14 @@ def test_a_card_that_is_not_there(sample: Any) -> None:
     assert one.command.endswith("--tags static_network,nccl,openmpi,launcher --limit n2")
 
 
+def test_a_node_whose_ip_gives_no_answer_is_not_said_to_have_no_card(sample: Any) -> None:
+    """As where the package iproute is missing."""
+    sample.static["n2"].update(interfaces={}, present=[], macs=[])
+    (one,) = [one for one in sample.findings() if one.id == "GC-NODE-003"]
+    assert one.cause.startswith("n2 tells of no interface at all, so not of fab0: `ip -j address show` failed there")
+    assert "install the package iproute" in one.fix
+
+
 @pytest.mark.parametrize(("state", "words"), [("down", "is down"), ("no carrier", "has no carrier")])
 def test_a_card_that_does_not_work(sample: Any, state: str, words: str) -> None:
     sample.static["n3"]["interfaces"]["fab0"]["state"] = state
