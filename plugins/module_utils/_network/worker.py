@@ -16,7 +16,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import socket
 import subprocess
 import time
@@ -43,8 +42,10 @@ BUS = ("org.freedesktop.NetworkManager", "/org/freedesktop/NetworkManager", "org
 CHECKPOINT_FLAGS = 6
 #: NetworkManager's own rollback comes this much later than ours, in seconds: ours says what happened.
 CHECKPOINT_MARGIN_SECONDS = 10
-ACTIVATION_SECONDS = 20
-SETTLE_SECONDS = 8
+#: Of the time to confirm, the share that one profile has to come up, and that all interfaces have to get what they
+#: need afterwards, but no less than these seconds: who gives a slow machine more time gives it more here too.
+ACTIVATION_SHARE, ACTIVATION_SECONDS = 1 / 3, 20
+SETTLE_SHARE, SETTLE_SECONDS = 1 / 6, 8
 RESTORE_SECONDS = 15
 #: RFC 5227 sends three probes and waits 1 to 2 s for an answer; hosts on one network answer within milliseconds.
 ARP_PROBES = 3
@@ -180,6 +181,11 @@ def taken_addresses(events: str, interface: str) -> set[str]:
     return set(re.findall(rf"^\d+: {re.escape(interface)}\s+inet6 (\S+) .*\bdadfailed\b", events, re.MULTILINE))
 
 
+def move(source: str, target: str) -> None:
+    """Move a file and give it the SELinux label that the policy has for its new place; a rename keeps the old one."""
+    command("mv", "-fZ", source, target)
+
+
 def has_it(address: str) -> str:
     """What a message says about one of ``taken_addresses``."""
     return f"another machine has {address} (the kernel's duplicate address detection refused it)"
@@ -303,7 +309,7 @@ class Worker(Program):
         return taken_addresses(self.address_events.decode(errors="replace"), interface)
 
     def activate(self, entry: dict[str, str]) -> None:
-        seconds = int(self.remaining(ACTIVATION_SECONDS))
+        seconds = int(self.share(ACTIVATION_SHARE, ACTIVATION_SECONDS))
         argv = (
             "nmcli",
             "--wait",
@@ -322,15 +328,20 @@ class Worker(Program):
             reason = f"{cause} (NetworkManager: {error})" if cause else str(error)
             raise ChangeError(f"{entry['interface']}: the profile could not be activated: {reason}") from None
 
+    def share(self, part: float, least: float) -> float:
+        """Seconds that something may take: this part of the time to confirm, as long as the deadline is not nearer."""
+        return self.remaining(max(least, part * self.job["confirm_seconds"]))
+
     def settle(self) -> None:
         """Wait until every interface has what the job expects; name what is missing."""
-        end = time.monotonic() + self.remaining(SETTLE_SECONDS)
+        seconds = self.share(SETTLE_SHARE, SETTLE_SECONDS)
+        end = time.monotonic() + seconds
         while True:
             missing = self.missing()
             if not missing:
                 return
             if time.monotonic() > end:
-                raise ChangeError(f"after {SETTLE_SECONDS} s {'; '.join(missing)}")
+                raise ChangeError(f"after {seconds:.0f} s {'; '.join(missing)}")
             time.sleep(0.2)
 
     def missing(self) -> list[str]:
@@ -394,7 +405,7 @@ class Worker(Program):
             self.still_active()
         except (ChangeError, OSError) as error:
             for source, target in moved:
-                shutil.move(target, source)
+                move(target, source)
             for name, text in self.before["profiles"].items():
                 put_back(os.path.join(PERSISTENT, name), text, 0o600)
             if self.job["sysctl"]:
@@ -424,8 +435,7 @@ class Worker(Program):
         os.makedirs(folder, mode=0o700, exist_ok=True)
         for source in self.job["set_aside"]:
             target = os.path.join(folder, os.path.basename(source))
-            shutil.copy2(source, target)
-            os.unlink(source)
+            move(source, target)
             moved.append((source, target))
 
     def still_active(self) -> None:

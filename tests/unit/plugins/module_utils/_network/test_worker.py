@@ -148,3 +148,27 @@ def test_an_activation_that_fails_because_of_a_taken_address_names_it(
     os.close(writer)
     assert program.taken("fab0") == {"fd00:20::7/64"}
     os.close(reader)
+
+
+@pytest.mark.parametrize(("confirm_seconds", "activation"), [(15, 14), (30, 20), (60, 20), (180, 60), (600, 200)])
+def test_who_has_longer_to_confirm_has_longer_to_come_up(
+    confirm_seconds: int, activation: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At 15 s the deadline is nearer than what a profile may take."""
+    (tmp_path / "job.json").write_text(json.dumps({"run_id": "1", "client": "", "confirm_seconds": confirm_seconds}))
+    argv: list[str] = []
+    monkeypatch.setattr(worker, "command", lambda *words, **_options: argv.extend(words))
+    worker.Worker(str(tmp_path)).activate({"uuid": "0", "interface": "fab0"})
+    assert argv[argv.index("--wait") + 1] == str(activation)
+
+
+def test_a_file_is_moved_over_one_that_is_there_and_an_obstacle_is_named(tmp_path: Path) -> None:
+    """The label of its new place is seen on the virtual machine only."""
+    source, target = tmp_path / "a", tmp_path / "b"
+    source.write_text("new")
+    source.chmod(0o600)
+    target.write_text("old")
+    worker.move(str(source), str(target))
+    assert (target.read_text(), target.stat().st_mode & 0o777, source.exists()) == ("new", 0o600, False)
+    with pytest.raises(worker.ChangeError, match=r"'mv .* failed: .*No such file"):
+        worker.move(str(source), str(target))
