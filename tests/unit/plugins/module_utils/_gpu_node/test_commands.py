@@ -32,7 +32,7 @@ def test_what_does_not_exist() -> None:
 def test_what_hangs_is_ended_with_all_its_children() -> None:
     begin = time.monotonic()
     answer = commands.ask(["/bin/sh", "-c", "sleep 60 & sleep 60"], 0.2)
-    assert answer.problem == "sh did not end within 0.2 s" and time.monotonic() - begin < 5
+    assert answer.problem == "sh did not end within 0.2 s" and time.monotonic() - begin < 30
 
 
 def test_what_cannot_be_killed_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,10 +40,10 @@ def test_what_cannot_be_killed_is_left_behind(monkeypatch: pytest.MonkeyPatch) -
     spared: list[int] = []
     monkeypatch.setattr(os, "killpg", lambda group, _signal: spared.append(group))
     begin = time.monotonic()
-    answer = commands.ask(["/bin/sleep", "8"], 0.2)
+    answer = commands.ask(["/bin/sleep", "60"], 0.2)
     try:
         assert answer.problem == "sleep did not end within 0.2 s and cannot be killed"
-        assert time.monotonic() - begin < 4
+        assert time.monotonic() - begin < 30
     finally:
         monkeypatch.undo()
         os.killpg(spared[0], 9)

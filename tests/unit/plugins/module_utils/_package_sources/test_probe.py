@@ -169,20 +169,23 @@ def test_the_environment_counts_as_for_dnf(server: Server, monkeypatch: pytest.M
 def test_all_are_asked_at_the_same_time(server: Server) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         silent = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        questions = [Question(f"{silent}/{number}", DIRECT) for number in range(5)]
+        questions = [Question(f"{silent}/{number}", DIRECT) for number in range(10)]
         started = time.monotonic()
         answers = probe.fetch_all([*questions, Question(server.url, DIRECT)], 1)
-    assert time.monotonic() - started < 3
-    assert [answer.kind for answer in answers.values()] == [probe.TIMEOUT] * 5 + [probe.OK]
+    assert time.monotonic() - started < 8
+    assert [answer.kind for answer in answers.values()] == [probe.TIMEOUT] * 10 + [probe.OK]
 
 
 def test_a_name_server_that_never_answers_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = threading.Event()
+
     def never(question: Question, seconds: int) -> probe.Answer:
-        time.sleep(30)
-        raise AssertionError("too late")
+        ended.wait(60)
+        return probe.Answer(question.url, probe.OK)
 
     monkeypatch.setattr(probe, "fetch", never)
     monkeypatch.setattr(probe, "TOTAL_FACTOR", 0)
     question = Question("http://mirror.example.com/", DIRECT)
     answers = probe.fetch_all([question], 1)
+    ended.set()
     assert answers[question].kind == probe.TIMEOUT

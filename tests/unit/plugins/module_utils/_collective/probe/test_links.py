@@ -10,6 +10,7 @@ import socket
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -101,10 +102,20 @@ def first(book: list[dict[str, Any]], own_name: str, settings: dialing.Settings)
     return found[links.FIRST_RAIL]
 
 
+def retransmitted() -> int:
+    """The segments that this machine has sent again, on any connection: a busy one does so even to itself."""
+    names, values = (
+        line.split() for line in Path("/proc/net/snmp").read_text().splitlines() if line.startswith("Tcp:")
+    )
+    return int(dict(zip(names, values, strict=True))["RetransSegs"])
+
+
 def test_a_healthy_link_is_short(nodes: Nodes) -> None:
     book = [nodes.peer("n1", respond), nodes.peer("n2", respond, respond, respond)]
+    before = retransmitted()
     (found,) = first(book, "n1", SETTINGS)
-    assert (found["host"], found["probes"], found["retransmits"]) == ("n2", 3, 0)
+    assert (found["host"], found["probes"]) == ("n2", 3)
+    assert 0 <= found["retransmits"] <= retransmitted() - before
     assert 0 < found["milliseconds"] < 1000 and found["bytes_per_second"] > 1e6
     assert found["failures"] == found["blocked"] == found["searched"] == []
 

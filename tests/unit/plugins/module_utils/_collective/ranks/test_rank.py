@@ -5,12 +5,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +30,7 @@ torch = pytest.importorskip(
 )
 
 FAULTY_RANK = str(Path(__file__).with_name("faulty_rank.py"))
+RANK_STARTER = str(Path(__file__).with_name("rank_starter.py"))
 RANK_WITHOUT_GPU = str(Path(__file__).with_name("rank_without_gpu.py"))
 JOB: dict[str, Any] = {
     "world_size": 3,
@@ -471,61 +476,114 @@ def test_a_note_is_never_timed() -> None:
     assert order == ["0", *warm_up, *timed, "(2)", *timed, "(3)", *timed, "(4)", "barrier", "4", "agree"]
 
 
+#: Where a rank finds what it listens on.
+LISTEN_FD = 100
+
+
+class Rank:
+    """A running rank: its process, and both ends of what is said."""
+
+    def __init__(self, pid: int, stdin: int, stdout: int) -> None:
+        self.pid, self.stdin, self.stdout = pid, stdin, stdout
+
+    def say(self, line: str) -> None:
+        os.write(self.stdin, f"{line}\n".encode())
+
+    def told(self) -> list[bytes]:
+        """Everything that it prints until it ends."""
+        os.close(self.stdin)
+        with open(self.stdout, "rb") as stream:
+            return stream.read().splitlines()
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+
+
+class Starter:
+    """The process that becomes the ranks."""
+
+    def __init__(self) -> None:
+        self.requests, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        environment = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path), OMP_NUM_THREADS="1")
+        self.process = subprocess.Popen([sys.executable, RANK_STARTER], stdin=other, env=environment)
+        other.close()
+
+    def start(self, argv: list[str], environment: dict[str, str], listen_fd: int) -> Rank:
+        (its_stdin, stdin), (stdout, its_stdout) = os.pipe(), os.pipe()
+        request = {"argv": argv, "environment": environment, "listen_fd": LISTEN_FD}
+        socket.send_fds(self.requests, [json.dumps(request).encode()], [its_stdin, its_stdout, listen_fd])
+        os.close(its_stdin)
+        os.close(its_stdout)
+        return Rank(int(self.requests.recv(100)), stdin, stdout)
+
+    def end(self) -> None:
+        self.requests.close()
+        self.process.wait(10)
+
+
+@pytest.fixture(name="starter", scope="module")
+def fixture_starter() -> Iterator[Starter]:
+    starter = Starter()
+    yield starter
+    starter.end()
+
+
 def start_rank(
-    number: int, listen_fd: int, port: int, program: tuple[str, ...] = (), interface: str = "lo", **changes: Any
-) -> subprocess.Popen[str]:
-    job = dict(JOB, rank=number, master_port=port, listen_fd=listen_fd, **changes)
-    environment = dict(
-        os.environ, PYTHONPATH=os.pathsep.join(sys.path), GLOO_SOCKET_IFNAME=interface, OMP_NUM_THREADS="1"
-    )
-    process = subprocess.Popen(
-        [sys.executable, *program, "-m", rank.__name__],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment,
-        pass_fds=[listen_fd],
-    )
-    assert process.stdin is not None
-    process.stdin.write(json.dumps(job) + "\n")
-    process.stdin.flush()
+    starter: Starter,
+    number: int,
+    listen_fd: int,
+    port: int,
+    program: tuple[str, ...] = (),
+    interface: str = "lo",
+    **changes: Any,
+) -> Rank:
+    job = dict(JOB, rank=number, master_port=port, listen_fd=LISTEN_FD, **changes)
+    process = starter.start([*program, "-m", rank.__name__], {"GLOO_SOCKET_IFNAME": interface}, listen_fd)
+    process.say(json.dumps(job))
     return process
 
 
+def ends(processes: list[Rank], seconds: float = 60) -> list[list[dict[str, Any]]]:
+    """The events of each rank, as a worker takes them; what has not ended in this time is killed."""
+    killer = threading.Timer(seconds, lambda: [process.kill() for process in processes])
+    killer.start()
+    try:
+        return [[said.event(line) for line in process.told() if line] for process in processes]
+    finally:
+        killer.cancel()
+
+
 def run_ranks(
-    numbers: list[int], different: dict[int, dict[str, Any]] | None = None, seconds: float = 60, **changes: Any
+    starter: Starter,
+    numbers: list[int],
+    different: dict[int, dict[str, Any]] | None = None,
+    seconds: float = 60,
+    **changes: Any,
 ) -> list[list[dict[str, Any]]]:
-    """The events of each rank, as a worker takes them.
+    """The events of each rank.
 
     different: what one rank has otherwise.  seconds: until all are killed.
     """
     listener = mesh.bind_samples("127.0.0.1", 29500, 29599, 1)[0]
     port = listener.getsockname()[1]
     processes = [
-        start_rank(number, listener.fileno(), port, **changes, **(different or {}).get(number, {}))
+        start_rank(starter, number, listener.fileno(), port, **changes, **(different or {}).get(number, {}))
         for number in numbers
     ]
     listener.close()
-    killer = threading.Timer(seconds, lambda: [process.kill() for process in processes])
-    killer.start()
-    try:
-        return [
-            [said.event(line.encode()) for line in process.communicate()[0].splitlines() if line]
-            for process in processes
-        ]
-    finally:
-        killer.cancel()
+    return ends(processes, seconds)
 
 
-def test_three_ranks_reduce_exactly() -> None:
-    for events in run_ranks([0, 1, 2]):
+def test_three_ranks_reduce_exactly(starter: Starter) -> None:
+    for events in run_ranks(starter, [0, 1, 2]):
         assert [event["event"] for event in events] == ["ready", "store", "joined", "size", "size", "size", "done"]
         assert [event["wrong"] for event in events if event["event"] == "size"] == [None] * 3
 
 
-def test_a_missing_rank_ends_in_an_error_not_in_a_hang_and_rank_0_names_it() -> None:
+def test_a_missing_rank_ends_in_an_error_not_in_a_hang_and_rank_0_names_it(starter: Starter) -> None:
     told = {1: {"told": time.monotonic() - 20}}
-    first, second = run_ranks([0, 1], told, join_seconds=3)
+    first, second = run_ranks(starter, [0, 1], told, join_seconds=3)
     assert [event["event"] for event in first] == ["ready", "store", "keys", "error"]
     assert first[2]["missing"] == [2] and "ranks 2 did not reach the rendezvous in 3 s" in first[3]["text"]
     assert [event["event"] for event in second[:2]] == ["ready", "late"] and second[1]["seconds"] > 20
@@ -555,9 +613,9 @@ def judged(ranks: list[list[dict[str, Any]]], per_node: int = 1, backend: str = 
     return rank_findings.findings(the_plan, collect, {}, [], backend=backend)
 
 
-def test_a_rank_with_a_wrong_interface_is_named_by_what_the_others_read_in_the_store() -> None:
+def test_a_rank_with_a_wrong_interface_is_named_by_what_the_others_read_in_the_store(starter: Starter) -> None:
     """The others know only a key that never came; who reads the store knows who is there, and with which address."""
-    ranks = run_ranks([0, 1, 2], {1: {"interface": "eth9"}}, timeout_seconds=3)
+    ranks = run_ranks(starter, [0, 1, 2], {1: {"interface": "eth9"}}, timeout_seconds=3)
     (keys,) = (event for event in ranks[0] if event["event"] == "keys")
     assert keys["missing"] == [1] and set(keys["addresses"]) == {"0", "2"}
     assert keys["addresses"]["0"][0] == "127.0.0.1"
@@ -570,12 +628,12 @@ def test_a_rank_with_a_wrong_interface_is_named_by_what_the_others_read_in_the_s
     assert found.unexplained == []
 
 
-def test_a_rank_over_nccl_without_a_gpu_says_what_it_lacks() -> None:
+def test_a_rank_over_nccl_without_a_gpu_says_what_it_lacks(starter: Starter) -> None:
     """On the build of PyTorch that is here, which has no NCCL."""
     if torch.cuda.is_available():
         pytest.skip("there is a GPU here")
     places = {number: {"local_rank": 0, "local_size": 1} for number in (0, 1)}
-    ranks = run_ranks([0, 1], places, world_size=2, backend="nccl")
+    ranks = run_ranks(starter, [0, 1], places, world_size=2, backend="nccl")
     for events in ranks:
         assert [event["event"] for event in events] == ["ready", "error"]
         assert f"needs GPU 0 of its node, and PyTorch {torch.__version__} sees 0 there" in events[1]["text"]
@@ -584,12 +642,14 @@ def test_a_rank_over_nccl_without_a_gpu_says_what_it_lacks() -> None:
     assert found.unexplained == []
 
 
-def over_nccl(timeout: int = 10, seconds: float = 60, **kinds: list[int]) -> list[list[dict[str, Any]]]:
+def over_nccl(
+    starter: Starter, timeout: int = 10, seconds: float = 60, **kinds: list[int]
+) -> list[list[dict[str, Any]]]:
     """Two nodes with two ranks each, gloo in place of NCCL."""
     places = {number: {"local_rank": number % 2, "local_size": 2} for number in range(4)}
     program = (RANK_WITHOUT_GPU, json.dumps(kinds))
     changes: dict[str, Any] = {"world_size": 4, "backend": "nccl", "timeout_seconds": timeout, "program": program}
-    return run_ranks([0, 1, 2, 3], places, seconds, **changes)
+    return run_ranks(starter, [0, 1, 2, 3], places, seconds, **changes)
 
 
 def told_of(found: rank_findings.Judgement) -> list[tuple[str, tuple[str, ...]]]:
@@ -597,8 +657,8 @@ def told_of(found: rank_findings.Judgement) -> list[tuple[str, tuple[str, ...]]]
     return [(one.id, one.hosts) for one in found.findings if one.id != "GC-RUN-004"]
 
 
-def test_the_way_of_nccl_sums_inside_of_each_node_and_then_over_all() -> None:
-    ranks = over_nccl()
+def test_the_way_of_nccl_sums_inside_of_each_node_and_then_over_all(starter: Starter) -> None:
+    ranks = over_nccl(starter)
     for events in ranks:
         names = [event["event"] for event in events if event["event"] != "keys"]
         assert names == ["ready", "gpu", "store", "joined", "inside", "size", "size", "size", "done"]
@@ -610,14 +670,14 @@ def test_the_way_of_nccl_sums_inside_of_each_node_and_then_over_all() -> None:
     assert told_of(found) == [] and [size.size_bytes for size in found.sizes] == JOB["sizes_bytes"]
 
 
-def test_a_wrong_sum_inside_of_a_node_names_the_node() -> None:
-    found = judged(over_nccl(inside=[2, 3]), 2, "nccl")
+def test_a_wrong_sum_inside_of_a_node_names_the_node(starter: Starter) -> None:
+    found = judged(over_nccl(starter, inside=[2, 3]), 2, "nccl")
     assert told_of(found) == [("GC-NCCL-004", ("n1",))]
     assert "the GPUs of n1 do not work together over NCCL: wrong sums, " in found.findings[0].cause
 
 
-def test_gpus_that_hang_inside_of_a_node_accuse_that_node_alone() -> None:
-    ranks = over_nccl(timeout=3, seconds=25, hang=[2])
+def test_gpus_that_hang_inside_of_a_node_accuse_that_node_alone(starter: Starter) -> None:
+    ranks = over_nccl(starter, timeout=3, seconds=15, hang=[2])
     assert [any(event["event"] == "inside" for event in events) for events in ranks] == [True, True, False, False]
     found = judged(ranks, 2, "nccl")
     assert told_of(found) == [("GC-NCCL-004", ("n1",)), ("GC-RUN-001", ())]
@@ -626,10 +686,10 @@ def test_gpus_that_hang_inside_of_a_node_accuse_that_node_alone() -> None:
 
 
 @pytest.mark.parametrize("stuck", [[0, 1, 2, 3], [2]])
-def test_a_sum_that_a_gpu_does_not_end_is_told_by_the_rank_itself(stuck: list[int]) -> None:
+def test_a_sum_that_a_gpu_does_not_end_is_told_by_the_rank_itself(starter: Starter, stuck: list[int]) -> None:
     """As NCCL waits for one that is cut off: without a limit, and beyond that of torch."""
     started = time.monotonic()
-    ranks = over_nccl(timeout=3, seconds=50, stuck=stuck)
+    ranks = over_nccl(starter, timeout=3, seconds=50, stuck=stuck)
     assert time.monotonic() - started < 40
     told = "all_reduce of 4096 bytes over NCCL did not end within 3 s"
     for number, events in enumerate(ranks):
@@ -651,10 +711,10 @@ DAMAGE = {
 }
 
 
-def test_every_kind_of_damage_to_real_data_is_named_right() -> None:
+def test_every_kind_of_damage_to_real_data_is_named_right(starter: Starter) -> None:
     """Three ranks with gloo; below one of them the collective is damaged, in each size in another way."""
     kinds = json.dumps({str(size): kind for size, kind in DAMAGE.items()})
-    ranks = run_ranks([0, 1, 2], {2: {"program": (FAULTY_RANK, kinds)}}, sizes_bytes=list(DAMAGE))
+    ranks = run_ranks(starter, [0, 1, 2], {2: {"program": (FAULTY_RANK, kinds)}}, sizes_bytes=list(DAMAGE))
     found = {
         (one.id, one.hosts, one.cause.split(": ", 1)[-1].split(", on all")[0]): one for one in judged(ranks).findings
     }
@@ -670,11 +730,11 @@ def test_every_kind_of_damage_to_real_data_is_named_right() -> None:
     assert copies[0]["wrong"]["sum_is_right"] is True and copies[0]["wrong"]["input_changed"] is False
 
 
-def test_a_rank_that_is_told_to_go_before_rank_0_waits_for_it() -> None:
+def test_a_rank_that_is_told_to_go_before_rank_0_waits_for_it(starter: Starter) -> None:
     """The port of the rendezvous still belongs to the worker, which ends connections that are no probes."""
     (listener,) = mesh.bind_samples("127.0.0.1", 29500, 29599, 1)
     port = listener.getsockname()[1]
-    early = [start_rank(number, listener.fileno(), port) for number in (1, 2)]
+    early = [start_rank(starter, number, listener.fileno(), port) for number in (1, 2)]
     listener.settimeout(60)
     turned_away = 0
     while turned_away < 4:
@@ -684,8 +744,6 @@ def test_a_rank_that_is_told_to_go_before_rank_0_waits_for_it() -> None:
         assert responder.step()
         connection.close()
         turned_away += 1
-    processes = [start_rank(0, listener.fileno(), port), *early]
+    processes = [start_rank(starter, 0, listener.fileno(), port), *early]
     listener.close()
-    for process in processes:
-        events = [json.loads(line)["event"] for line in process.communicate(timeout=60)[0].splitlines() if line]
-        assert events[-1] == "done"
+    assert [events[-1]["event"] for events in ends(processes)] == ["done"] * 3

@@ -100,5 +100,5 @@ def test_a_store_that_is_gone_or_does_not_answer_holds_nobody_up(monkeypatch: py
         begun = time.monotonic()
         with pytest.raises(RuntimeError, match="first"), store_keys.Watch(look, looks.told.append):
             raise RuntimeError("first")
-        assert time.monotonic() - begun < 5
+        assert time.monotonic() - begun < 30
     looks.release.set()

@@ -276,19 +276,21 @@ def test_wait_returns_at_once_when_the_ranks_have_ended_and_what_there_is_at_the
 
 
 @pytest.mark.parametrize(
-    ("state", "rank", "code", "waited"),
+    ("state", "rank", "ready_seconds", "least", "most"),
     [
-        ("waiting", rank_of(), 0, 0.6),
-        ("waiting", rank_of("output", "ready"), 0, 0),
-        ("waiting", rank_of(exit_code=1), 0, 0),
-        ("running", rank_of(), 0, 0),
+        ("waiting", rank_of(), 0.6, 0.6, 20),
+        ("waiting", rank_of("output", "ready"), 60, 0, 20),
+        ("waiting", rank_of(exit_code=1), 60, 0, 20),
+        ("running", rank_of(), 60, 0, 20),
     ],
 )
-def test_a_rank_that_imports_torch_is_waited_for(state: str, rank: Any, code: int, waited: float) -> None:
+def test_a_rank_that_imports_torch_is_waited_for(
+    state: str, rank: Any, ready_seconds: float, least: float, most: float
+) -> None:
     launch.start(Systemd(told(state, ranks=[rank])), "run-1", JOB, "python3", "", 1)
     began = time.monotonic()
-    unit.wait_for_ranks(Systemd(code=code), "run-1", 0.6)
-    assert waited <= time.monotonic() - began < waited + 0.5
+    unit.wait_for_ranks(Systemd(), "run-1", ready_seconds)
+    assert least <= time.monotonic() - began < most
 
 
 def test_a_worker_that_is_gone_is_not_waited_for(base: Path) -> None:
@@ -296,7 +298,7 @@ def test_a_worker_that_is_gone_is_not_waited_for(base: Path) -> None:
     began = time.monotonic()
     unit.wait_for_ranks(Systemd(code=3), "run-1", 30)
     unit.wait_for_ranks(Systemd(), "run-2", 30)
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 20
 
 
 def test_a_full_disk_is_not_waited_for(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,7 +307,7 @@ def test_a_full_disk_is_not_waited_for(base: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(unit.os, "statvfs", lambda _path: SimpleNamespace(f_bavail=0))
     began = time.monotonic()
     unit.wait_for_ranks(Systemd(), "run-1", 30)
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 20
 
 
 @pytest.mark.parametrize("umask", [0o027, 0o077])
@@ -419,12 +421,12 @@ def test_a_probe_is_begun_once_and_its_answer_fetched(base: Path) -> None:
 
 def test_ranks_that_import_torch_are_waited_for_from_the_begin_of_the_probe(base: Path) -> None:
     launch.start(Systemd(told(ranks=[rank_of()])), "run-1", JOB, "python3", "", 1)
+    began = time.monotonic()
     probe(Systemd(), wait=False)
     worker.write_json(str(base / "run-1" / answer.PATH), FOUND)
+    assert probe(Systemd(), ready_seconds=3)["started"] and time.monotonic() - began >= 3
     began = time.monotonic()
-    assert probe(Systemd(), ready_seconds=0.6)["started"] and 0.3 < time.monotonic() - began < 2
-    began = time.monotonic()
-    assert probe(Systemd(), ready_seconds=0.6)["started"] and time.monotonic() - began < 0.2
+    assert probe(Systemd(), ready_seconds=3)["started"] and time.monotonic() - began < 2.5
 
 
 def test_a_probe_without_an_answer_says_why(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -461,7 +463,7 @@ def test_a_worker_whose_time_is_over_takes_no_job(base: Path) -> None:
     # It has not died, and nobody waits for it.
     for code in (0, 3):
         began = time.monotonic()
-        assert unit.wait(Systemd(code=code), "run-1", 30) == expired and time.monotonic() - began < 5
+        assert unit.wait(Systemd(code=code), "run-1", 30) == expired and time.monotonic() - began < 20
     assert unit.last_state(service.choose(Systemd()), "run-1") == expired
 
 
@@ -482,7 +484,7 @@ def test_a_worker_that_died_is_told_from_one_that_is_still_at_work(base: Path) -
     started = time.monotonic()
     found = unit.wait(Systemd(code=3), "run-1", 30)
     assert found == told("died", error="Main process exited, code=killed, status=9/KILL")
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
     # Nobody waits for a worker that got no job: it may have died all the same.
     assert unit.wait(Systemd(code=3), "run-1", 0) == found
     assert unit.wait(Systemd(), "run-1", 0) == told("running")

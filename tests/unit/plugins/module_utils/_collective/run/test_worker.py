@@ -71,7 +71,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         process.wait()
 
 
-def state(run_dir: Path, *wanted: str, seconds: float = 15) -> dict[str, Any]:
+def state(run_dir: Path, *wanted: str, seconds: float = 60) -> dict[str, Any]:
     """The worker's state once it is one of ``wanted``."""
     end = time.monotonic() + seconds
     found: Any = None
@@ -262,7 +262,7 @@ def test_a_hanging_rank_and_its_children_are_killed_at_the_deadline(start: Start
     run_dir, _process = start(HANGS)
     state(run_dir, "waiting")
     go(run_dir, 0.5)
-    found = state(run_dir, "deadline", seconds=5)
+    found = state(run_dir, "deadline", seconds=30)
     assert (found["ranks"][0]["exit_code"], found["ranks"][0]["process_state"]) == (-9, "S")
     assert [event["event"] for event in found["ranks"][0]["events"]] == ["ready"]
     time.sleep(0.2)
@@ -278,7 +278,7 @@ def test_a_rank_that_a_signal_holds_is_told_from_one_that_was_killed(
     run_dir, _process = start(f"kill -{number.value} $$; sleep 300")
     state(run_dir, "waiting")
     go(run_dir, 0.5)
-    (rank,) = state(run_dir, ends, seconds=5)["ranks"]
+    (rank,) = state(run_dir, ends, seconds=30)["ranks"]
     assert (rank["exit_code"], rank["process_state"]) == (-9, process_state)
 
 
@@ -289,7 +289,7 @@ def test_how_far_killed_ranks_had_come_is_told(start: Start) -> None:
     note.write(backend="gloo")
     note.begin({"sizes_bytes": [4, 4096], "warmup": 5, "iterations": 20}, 1)
     go(run_dir, 0.5)
-    found = state(run_dir, "deadline", seconds=5)["how_far"]
+    found = state(run_dir, "deadline", seconds=30)["how_far"]
     assert 0.5 <= found.pop("seconds_ago") < 10
     size = {"backend": "gloo", "size_bytes": 4096, "number": 2, "of": 2, "iterations": 0, "at_most": 25}
     assert found == {**size, "deadline_seconds": 0.5, "timeout_seconds": 10}
@@ -302,14 +302,14 @@ def test_a_rank_that_only_closes_its_output_does_not_stop_the_worker(start: Star
     time.sleep(0.3)
     # The first one is the store's from now on.
     assert {outcome.result for outcome in dial(ports[1:], 64)} == {mesh.OK}
-    assert state(run_dir, "deadline", seconds=5)["ranks"][0]["exit_code"] == -9
+    assert state(run_dir, "deadline", seconds=30)["ranks"][0]["exit_code"] == -9
 
 
 def test_nobody_says_go(start: Start) -> None:
     """Such as while the controller is suspended: its time was over then, and it does not seem to have died."""
     run_dir, process = start(HANGS, lifetime_seconds=1)
-    state(run_dir, "waiting")
-    assert process.wait(timeout=5) == 0
+    state(run_dir, "waiting", "expired")
+    assert process.wait(timeout=60) == 0
     assert not alive(int((run_dir / "out" / "child.pid").read_text()))
     assert state(run_dir, "expired")["error"] == "no job came from the controller within 1 s"
 
@@ -332,7 +332,7 @@ def test_a_rank_that_breaks_is_reported_with_its_last_words(start: Start) -> Non
 def test_what_can_not_start_says_why(start: Start, changes: dict[str, Any], words: str) -> None:
     run_dir, process = start(GOOD, **changes)
     assert words in state(run_dir, "failed")["error"]
-    assert process.wait(timeout=5) == 0
+    assert process.wait(timeout=60) == 0
 
 
 def test_every_rail_is_listened_on_and_one_that_is_missing_stops_nothing(start: Start) -> None:
