@@ -8,25 +8,38 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 import project
 
+#: How many of the slowest tests a tally remembers.
+SLOWEST = 5
+
+
+class Timed(NamedTuple):
+    """A test and how long it took."""
+
+    seconds: float
+    name: str
+
 
 @dataclass(frozen=True)
 class Tally:
-    """How many checks passed, failed and were skipped."""
+    """How many checks passed, failed and were skipped, and which tests took longest."""
 
     passed: int = 0
     failed: int = 0
     skipped: int = 0
+    slowest: tuple[Timed, ...] = field(default=(), compare=False)
 
     def __add__(self, other: Tally) -> Tally:
         """Both together."""
-        return Tally(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped)
+        slowest = tuple(sorted((*self.slowest, *other.slowest), reverse=True)[:SLOWEST])
+        return Tally(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped, slowest)
 
     def __str__(self) -> str:
         """As the closing line says it."""
@@ -37,6 +50,11 @@ class Tally:
     def checked(self) -> int:
         """How many checks there were at all."""
         return self.passed + self.failed + self.skipped
+
+
+def tally_of(found: Mapping[str, Any]) -> Tally:
+    """A tally that was written as JSON."""
+    return Tally(**{**found, "slowest": tuple(Timed(*one) for one in found.get("slowest", ()))})
 
 
 PASSED = Tally(passed=1)
@@ -83,7 +101,9 @@ def read_junit(path: Path) -> Tally:
         return Tally()
     total = Tally()
     for case in ElementTree.parse(path).iter("testcase"):
-        total += judge(case)
+        # The class of a test function is its file, by dots.
+        name = f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name', '')}"
+        total += replace(judge(case), slowest=(Timed(float(case.get("time", 0)), name),))
     return total
 
 

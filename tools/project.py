@@ -37,6 +37,8 @@ def tool_environment(**more: str) -> dict[str, str]:
     environment["PATH"] = f"{BIN}{os.pathsep}{environment.get('PATH', os.defpath)}"
     environment["VIRTUAL_ENV"] = str(VENV)
     environment["ANSIBLE_CONFIG"] = str(ROOT / "ansible.cfg")
+    # What mypy has found in files that another checkout has too; it compares their content.
+    environment["MYPY_CACHE_DIR"] = str(cache_dir() / "mypy")
     if not sys.stdout.isatty():
         environment["NO_COLOR"] = "1"
     return environment | more

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Make a checkout ready: pinned tools in .venv, the collection where Ansible finds it, PyTorch's wheels in the cache.
+"""Make a checkout ready: pinned tools as .venv, the collection where Ansible finds it, PyTorch's wheels in the cache.
 
 Needs only Python 3.11 or newer. Every part knows by a stamp whether it has something to do; the stamp is written
 last, so that an interrupted run is noticed and done again.
@@ -27,6 +27,9 @@ import project
 
 MINIMUM_PYTHON = (3, 11)
 STAMP = ".gpu-cluster-stamp"
+#: Held by whoever builds an environment in the cache, and for how long one is kept that no checkout uses.
+LOCK = ".lock"
+UNUSED_SECONDS = 30 * 24 * 3600
 VENV_PYTHON = str(project.BIN / "python")
 DEV = project.REQUIREMENTS / "dev.txt"
 DEV_CONSTRAINTS = project.REQUIREMENTS / "dev-constraints.txt"
@@ -80,8 +83,10 @@ def create_venv(path: Path) -> None:
     attempts = (
         [python, "-m", "ensurepip", "--default-pip"],
         [sys.executable, "-m", "pip", "--python", python, "install", "pip"],
+        # Another Python of this machine may have what the distribution keeps in a package of its own.
+        ["python3", "-m", "pip", "--python", python, "install", "pip"],
     )
-    if not any(subprocess.run(attempt, check=False, capture_output=True).returncode == 0 for attempt in attempts):
+    if not any(succeeds(attempt) for attempt in attempts):
         raise SetupError(
             f"{sys.executable} can make no environment with pip: install its venv module "
             "(Debian: apt-get install python3-venv) and run make setup again."
@@ -89,20 +94,51 @@ def create_venv(path: Path) -> None:
 
 
 def install_tools(venv: Path, requirements: Path, *constraints: Path) -> None:
-    """Build an environment from pins, unless the one that is there was built from the same pins in the same place."""
-    stamp = venv / STAMP
-    wanted = fingerprint(str(venv), sys.version, requirements, *constraints)
-    if read_or_empty(stamp) == wanted and (venv / "bin" / "ansible-playbook").exists():
-        return
-    remove(venv)
-    create_venv(venv)
+    """Let a checkout have an environment of pinned packages: a link into the cache, where other checkouts find it too.
+
+    It is built unless the one that is there was built from the same pins and holds the same packages still.
+    """
+    wanted = fingerprint(str(venvs()), sys.version, sys.base_prefix, requirements, *constraints)
+    kept = venvs() / f"{requirements.stem}-{wanted[:16]}"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with only_one(venvs() / LOCK):
+        if not is_whole(kept):
+            build_venv(kept, requirements, *constraints)
+        (kept / STAMP).touch()
+    if not (venv.is_symlink() and venv.readlink() == kept):
+        remove(venv)
+        venv.symlink_to(kept)
+
+
+def venvs() -> Path:
+    """Where all checkouts have their environments."""
+    return project.cache_dir() / "venvs"
+
+
+def is_whole(kept: Path) -> bool:
+    """Whether an environment was built to its end, and nobody has added a package to it or taken one away."""
+    return (kept / "bin" / "python").exists() and read_or_empty(kept / STAMP) == packages_in(kept)
+
+
+def packages_in(kept: Path) -> str:
+    """The names and versions of what is installed, a line each."""
+    return "".join(f"{found.stem}\n" for found in sorted(kept.glob("lib/python*/site-packages/*.dist-info")))
+
+
+def build_venv(kept: Path, requirements: Path, *constraints: Path) -> None:
+    """Build one, and remove those of the same kind that no checkout has used for long."""
+    for old in kept.parent.glob(f"{requirements.stem}-*"):
+        stamp = old / STAMP
+        if old == kept or not stamp.exists() or time.time() - stamp.stat().st_mtime > UNUSED_SECONDS:
+            remove(old)
+    create_venv(kept)
     say(f"installing {len(read_pins(requirements))} packages and what they need")
     limits = [word for constraint in constraints for word in ("--constraint", str(constraint))]
     run(
-        [*pip(str(venv / "bin" / "python"), "install"), "--requirement", str(requirements), *limits],
+        [*pip(str(kept / "bin" / "python"), "install"), "--requirement", str(requirements), *limits],
         "the tools cannot be installed; pip's message stands above. Is its package index reachable (pip config list)?",
     )
-    write_whole(stamp, wanted)
+    write_whole(kept / STAMP, packages_in(kept))
 
 
 def relock() -> None:
@@ -190,18 +226,21 @@ def install_torch() -> None:
     if f"{sys.version_info.major}.{sys.version_info.minor}" != NODE_PYTHON:
         say(f"PyTorch is not installed into .venv: the wheels are for Python {NODE_PYTHON}; tests that need it skip")
         return
-    stamp = project.VENV / f"{STAMP}-torch"
+    kept = project.VENV.resolve()
+    stamp = kept / f"{STAMP}-torch"
     wanted = fingerprint(TORCH)
-    if read_or_empty(stamp) == wanted:
-        return
-    say("installing PyTorch into .venv")
-    wheels = ("--no-index", "--find-links", str(project.cache_dir() / "wheels"))
-    # Compiled, as pip does it on a node too: an import takes half the time, and tests start many ranks.
-    run(
-        [*pip(VENV_PYTHON, "install"), "--no-deps", *wheels, "--requirement", str(TORCH)],
-        "PyTorch cannot be installed into .venv; pip's message stands above.",
-    )
-    write_whole(stamp, wanted)
+    with only_one(venvs() / LOCK):
+        if read_or_empty(stamp) == wanted:
+            return
+        say("installing PyTorch into .venv")
+        wheels = ("--no-index", "--find-links", str(project.cache_dir() / "wheels"))
+        # Compiled, as pip does it on a node too: an import takes half the time, and tests start many ranks.
+        run(
+            [*pip(VENV_PYTHON, "install"), "--no-deps", *wheels, "--requirement", str(TORCH)],
+            "PyTorch cannot be installed into .venv; pip's message stands above.",
+        )
+        write_whole(kept / STAMP, packages_in(kept))
+        write_whole(stamp, wanted)
 
 
 def fetch_nccl() -> Path:
@@ -279,6 +318,14 @@ def run(command: list[str], complaint: str) -> None:
     """Run a command whose output the user may see; its failure is the given sentence."""
     if subprocess.run(command, check=False).returncode != 0:
         raise SetupError(complaint)
+
+
+def succeeds(command: list[str]) -> bool:
+    """Whether a command that may not exist ends well; what it prints is not shown."""
+    try:
+        return subprocess.run(command, check=False, capture_output=True).returncode == 0
+    except FileNotFoundError:
+        return False
 
 
 def last_line(text: str) -> str:

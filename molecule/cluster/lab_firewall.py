@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import lab_network
-from lab_cluster import PROJECT, Cluster, Ended, environment
+from lab_cluster import PROJECT, Cluster, Ended, environment, patience
 
 CONFIRM_SECONDS = 15
 #: What the port plan opens to members, and both sides of each of its borders.
@@ -39,13 +39,16 @@ RESTORE = (
     "systemctl start firewalld; firewall-cmd --state"
 )
 FORGET = f"rm -f {_SAVED} /run/test-state"
-#: For a change that nobody confirms. The others have the time that the role gives them.
-SOON = ("-e", f"cluster_firewall_confirm_seconds={CONFIRM_SECONDS}")
 #: A policy of the site before ours that lets nobody in, ssh included.
 LETHAL = (
     '<?xml version="1.0" encoding="utf-8"?><policy priority="-100" target="DROP"><ingress-zone name="ANY"/>'
     '<egress-zone name="HOST"/></policy>'
 )
+
+
+def soon() -> dict[str, int]:
+    """The variable for a change that nobody confirms. The others have the time that the role gives them."""
+    return {"cluster_firewall_confirm_seconds": round(CONFIRM_SECONDS * patience())}
 
 
 def snapshot(cluster: Cluster, node: str) -> str:
@@ -75,7 +78,7 @@ def change(cluster: Cluster, hosts: dict[str, dict[str, Any]], *arguments: str, 
 def started(cluster: Cluster, hosts: dict[str, dict[str, Any]], *arguments: str) -> subprocess.Popen[str]:
     """A run in the background."""
     return subprocess.Popen(
-        argv(cluster, hosts, *SOON, *arguments),
+        argv(cluster, hosts, "-e", json.dumps(soon()), *arguments),
         cwd=PROJECT,
         env={**environment(), "ANSIBLE_CALLBACK_RESULT_FORMAT": "json"},
         stdout=subprocess.PIPE,

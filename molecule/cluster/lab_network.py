@@ -17,8 +17,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lab_cluster import PROJECT, Cluster, Ended, environment
+from lab_cluster import PROJECT, Cluster, Ended, environment, patience
 
+#: For a change that is taken back, on a machine that only these tests keep busy.
 CONFIRM_SECONDS = 15
 #: Where changes of a node's network tell where they stand.
 STATES = "/run/gpu-cluster-network/*/state.json"
@@ -82,12 +83,12 @@ def command(
     *arguments: str,
     playbook: str = "baremetal.gpu_cluster.network",
     tags: str = "static_network",
-    confirm_seconds: int = CONFIRM_SECONDS,
+    confirm_seconds: float = CONFIRM_SECONDS,
 ) -> list[str]:
     """The shipped playbook of the network phase, with other variables for these hosts."""
     overlay = cluster.reports / "overlay.json"
     overlay.write_text(json.dumps({"gpu_cluster": {"hosts": hosts}}))
-    seconds = f"static_network_confirm_seconds={confirm_seconds}"
+    seconds = f"static_network_confirm_seconds={min(600, round(confirm_seconds * patience()))}"
     return cluster.command(playbook, "-i", str(overlay), "--tags", tags, "-e", seconds, *arguments)
 
 
@@ -159,7 +160,7 @@ def kill_during(process: subprocess.Popen[str], cluster: Cluster, files: str, *n
     sshd = "$(systemctl show --property=MainPID --value ssh)"
     try:
         said = cluster.on_each(
-            nodes, f"timeout {seconds} sh -c {shlex.quote(seen)} && kill -STOP {sshd} || echo in vain"
+            nodes, f"timeout {seconds * patience():.0f} sh -c {shlex.quote(seen)} && kill -STOP {sshd} || echo in vain"
         )
     finally:
         kill(process)
@@ -168,9 +169,10 @@ def kill_during(process: subprocess.Popen[str], cluster: Cluster, files: str, *n
 
 
 def wait_for(condition: Callable[[], bool], seconds: float, what: str) -> None:
+    seconds *= patience()
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, f"waited {seconds} s in vain for {what}"
+        assert time.monotonic() < end, f"waited {seconds:.0f} s in vain for {what}"
         time.sleep(0.1)
 
 

@@ -79,7 +79,7 @@ def login(machine: Cluster, command: str) -> list[str]:
     lab = PROJECT / ".lab-vm"
     options = ["-o", f"UserKnownHostsFile={lab / 'known_hosts'}", "-o", "BatchMode=yes", "-i", str(lab / "id_ed25519")]
     argv = ["ssh", "-F", "none", *options, f"train@{host}", command]
-    return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=60).stdout.split()
+    return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=240).stdout.split()
 
 
 def mode(machine: Cluster) -> list[str]:

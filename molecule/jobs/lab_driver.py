@@ -140,7 +140,7 @@ def kernel_module(folder: Path, version: str, kind: str) -> bytes:
     ]
     source, result = folder / "nvidia.c", folder / "nvidia.ko"
     source.write_text("\n".join(lines) + "\n")
-    subprocess.run(["gcc", "-c", "-o", str(result), str(source)], check=True, timeout=60)
+    subprocess.run(["gcc", "-c", "-o", str(result), str(source)], check=True, timeout=240)
     return result.read_bytes()
 
 

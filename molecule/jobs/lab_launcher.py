@@ -12,7 +12,7 @@ import threading
 import time
 from pathlib import Path
 
-from lab_cluster import PROJECT, Cluster
+from lab_cluster import PROJECT, Cluster, patience
 
 FOLDER = "/var/tmp/lab-launcher"
 #: A rank without torch: it leaves a daemon behind, says who it is, and then ends as it was told, or not at all.
@@ -72,7 +72,7 @@ class Job:
 
     def seen(self, words: str, times: int = 1, *, after: int = 0, deadline: float = 150) -> int:
         """Wait for so many lines with these words; the number of lines until then."""
-        end = time.monotonic() + deadline
+        end = time.monotonic() + deadline * patience()
         while True:
             found = [number for number, line in enumerate(list(self.lines)) if number >= after and words in line]
             if len(found) >= times:
@@ -85,7 +85,7 @@ class Job:
 
     def end(self, deadline: float = 150) -> int:
         """Its exit code."""
-        code = self.process.wait(deadline)
+        code = self.process.wait(deadline * patience())
         self.reader.join(10)
         return code
 
@@ -95,7 +95,7 @@ def left(cluster: Cluster, deadline: float = 5) -> list[str]:
 
     An agent needs a moment to end after it has said that it does.
     """
-    end = time.monotonic() + deadline
+    end = time.monotonic() + deadline * patience()
     while True:
         found = cluster.on_all(LEFT)
         if not found or time.monotonic() >= end:

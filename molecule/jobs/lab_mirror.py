@@ -78,7 +78,7 @@ class Keys:
 
 def run(*argv: str) -> str:
     """A command that must end well."""
-    ended = subprocess.run(argv, check=False, capture_output=True, text=True, timeout=120)
+    ended = subprocess.run(argv, check=False, capture_output=True, text=True, timeout=400)
     assert ended.returncode == 0, f"{' '.join(argv)}: {ended.stderr}"
     return ended.stdout
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lab_cluster import PROJECT, Cluster
+from lab_cluster import PROJECT, Cluster, patience
 
 USER = "train"
 PROGRAM = Path(__file__).with_name("mpi_allreduce.py")
@@ -64,13 +64,13 @@ class Job:
 
     def wait_for_ranks(self) -> None:
         """Until each of them has told."""
-        deadline = time.monotonic() + SECONDS
+        deadline = time.monotonic() + SECONDS * patience()
         while len(self.answers()) < self.size:
             assert self.process.poll() is None and time.monotonic() < deadline, self.text
             time.sleep(0.05)
 
     def end(self) -> int:
-        return self.process.wait(timeout=SECONDS)
+        return self.process.wait(timeout=SECONDS * patience())
 
 
 class Seen(NamedTuple):
@@ -119,7 +119,19 @@ class Mpi:
         program += ["--hold", RELEASE] if held else []
         mpirun = ["mpirun", "-np", str(size), "--host", hosts, *options, *program]
         path = f"PATH={self.installation.prefix}/bin:/usr/bin:/bin"
-        user = ["runuser", "-u", USER, "--", "env", "-C", "/", path, "timeout", str(SECONDS), *mpirun]
+        user = [
+            "runuser",
+            "-u",
+            USER,
+            "--",
+            "env",
+            "-C",
+            "/",
+            path,
+            "timeout",
+            str(round(SECONDS * patience())),
+            *mpirun,
+        ]
         with self.output.open("wb") as stream:
             argv = [*self.cluster.lab_argv("exec", first), *user]
             process = subprocess.Popen(argv, cwd=PROJECT, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream)
@@ -128,7 +140,7 @@ class Mpi:
             finally:
                 if process.poll() is None:
                     self.release()
-                    process.wait(timeout=SECONDS)
+                    process.wait(timeout=SECONDS * patience())
 
     def release(self) -> None:
         """Let the ranks go on."""
@@ -140,7 +152,7 @@ class Mpi:
 
     def left_over(self) -> list[str]:
         """What of the job still runs somewhere, after a while in which it may end."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 20 * patience()
         while True:
             left = [f"{name}: {args}" for name, one in self.look().items() for args in one.programs]
             if not left or time.monotonic() > deadline:

@@ -81,7 +81,7 @@ def sign(cluster: Cluster, public_key: str, folder: Path, kind: str, *words: str
     path = folder / f"{kind}.pub"
     path.write_text(public_key)
     argv = ["ssh-keygen", "-q", "-s", str(authority(cluster) / f"{kind}_ca"), *words, str(path)]
-    subprocess.run(argv, check=True, stdin=subprocess.DEVNULL, timeout=30)
+    subprocess.run(argv, check=True, stdin=subprocess.DEVNULL, timeout=120)
     return (folder / f"{kind}-cert.pub").read_text()
 
 
@@ -94,7 +94,7 @@ def vaulted(cluster: Cluster, folder: Path) -> Iterator[list[str]]:
     plain = {path: path.read_bytes() for path in (authority(cluster) / name for name in ("host_ca", "user_ca"))}
     argv = ["ansible-vault", "encrypt", *with_password, *map(str, plain)]
     try:
-        subprocess.run(argv, cwd=PROJECT, env=environment(), check=True, capture_output=True, timeout=60)
+        subprocess.run(argv, cwd=PROJECT, env=environment(), check=True, capture_output=True, timeout=240)
         yield with_password
     finally:
         for path, data in plain.items():

@@ -77,15 +77,20 @@ def install_packages(more: Mapping[str, str] | None = None) -> None:
     missing = sorted({package for tool, package in wanted.items() if shutil.which(tool, path=path) is None})
     if not missing:
         return
+    install(*missing)
+
+
+def install(*packages: str) -> None:
+    """Install packages of this machine's own release."""
     if shutil.which("apt-get") is None:
         raise LabError(
-            f"these packages are missing and this machine has no apt-get to install them: {' '.join(missing)}"
+            f"these packages are missing and this machine has no apt-get to install them: {' '.join(packages)}"
         )
-    say(f"installing {' '.join(missing)}")
+    say(f"installing {' '.join(packages)}")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     apt = ["apt-get", "-o", "DPkg::Lock::Timeout=300", "-qq"]
     run([*apt, "update"], timeout=600, env=environment)
-    run([*apt, "install", "-y", "--no-install-recommends", *missing], timeout=1200, env=environment)
+    run([*apt, "install", "-y", "--no-install-recommends", *packages], timeout=1200, env=environment)
 
 
 def limit_arguments() -> list[str]:
@@ -218,14 +223,19 @@ def podman_argv(paths: Paths, arguments: Sequence[str]) -> list[str]:
     return [*base, *arguments]
 
 
-def podman_environment(paths: Paths) -> dict[str, str]:
+def podman_variables(paths: Paths) -> dict[str, str]:
+    """What keeps podman from this machine's own configuration and from small temporary folders."""
     scratch = paths.image_cache / "tmp"
     scratch.mkdir(parents=True, exist_ok=True)
-    return {**os.environ, "CONTAINERS_CONF": str(RECIPE / "containers.conf"), "TMPDIR": str(scratch)}
+    settings = {"CONTAINERS_CONF": str(RECIPE / "containers.conf"), "TMPDIR": str(scratch)}
+    # podman 5 warns at every command on a machine with cgroup v1.
+    return {**settings, "PODMAN_IGNORE_CGROUPSV1_WARNING": "true"}
 
 
 def podman(
     paths: Paths, *arguments: str, check: bool = True, stdin: bytes | None = None, timeout: float | None = 120
 ) -> CompletedProcess[str]:
     argv = podman_argv(paths, arguments)
-    return run(argv, check=check, stdin=stdin, timeout=timeout, env=podman_environment(paths), cwd=Path("/"))
+    return run(
+        argv, check=check, stdin=stdin, timeout=timeout, env={**os.environ, **podman_variables(paths)}, cwd=Path("/")
+    )

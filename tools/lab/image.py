@@ -12,8 +12,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from lab import repo
-from lab.host import discard, podman
+from lab import debian, repo
+from lab.host import discard, limit_arguments, podman
 from lab.settings import PREFIX, RECIPE, Paths
 from lab.shell import LabError, run, say
 
@@ -30,8 +30,9 @@ BASE_OPTIONS = [
     # mmdebstrap copies both from this machine.
     '--customize-hook=rm -f "$1"/etc/resolv.conf "$1"/etc/hostname',
 ]
+#: How the images of saved nodes begin. Those are removed when others are saved.
+SAVED = f"localhost/{PREFIX}-saved-"
 BASE_PACKAGES = RECIPE / "debian-packages.txt"
-DEBIAN_RELEASE = "bookworm"
 
 
 def registry_image() -> str | None:
@@ -53,7 +54,7 @@ def _recipe_files() -> list[Path]:
 
 def base_reference() -> str:
     parts = [
-        DEBIAN_RELEASE.encode(),
+        debian.SUITE.encode(),
         platform.machine().encode(),
         BASE_PACKAGES.read_bytes(),
         repr(BASE_OPTIONS).encode(),
@@ -94,38 +95,16 @@ def packages(text: str) -> list[str]:
     return [word for line in text.splitlines() for word in line.partition("#")[0].split()]
 
 
-def apt_sources() -> list[str]:
-    """This machine's own sources of Debian, and only those."""
-    form = "deb $(REPO_URI) $(RELEASE) $(COMPONENT)"
-    argv = ["apt-get", "indextargets", "--format", f"$(CODENAME)\t{form}", "Created-By: Packages", "Origin: Debian"]
-    listed = run(argv).stdout
-    rows = (line.partition("\t") for line in listed.splitlines())
-    return sorted({source for codename, _tab, source in rows if codename.startswith(DEBIAN_RELEASE)})
-
-
-def _apt_options() -> list[str]:
-    """How this machine reaches its sources: proxies and certificates."""
-    dump = run(["apt-config", "dump", "--no-empty", "Acquire::http", "Acquire::https"]).stdout
-    return [f"--aptopt={line}" for line in dump.splitlines() if line.strip()]
-
-
 def _ensure_base(paths: Paths, folder: Path) -> None:
     reference = base_reference()
     if exists(paths, reference):
         return
-    sources = apt_sources()
-    if not sources:
-        raise LabError(
-            f"this machine's apt has no source of Debian {DEBIAN_RELEASE}, of which the stand-in image is made: "
-            "add one, or set LAB_IMAGE to a CentOS image of a registry"
-        )
     say("making the root file system (once; a minute or two)")
     archive = folder / "root.tar"
-    source_list = folder / "sources.list"
-    source_list.write_text("\n".join(sources) + "\n")
     include = ",".join(packages(BASE_PACKAGES.read_text()))
-    argv = ["mmdebstrap", *BASE_OPTIONS, *_apt_options(), f"--include={include}", DEBIAN_RELEASE, str(archive)]
-    run([*argv, str(source_list)], timeout=1800, env={**os.environ, "TMPDIR": str(folder)})
+    options = [*BASE_OPTIONS, *(f"--aptopt={line}" for line in debian.connection_options()), f"--include={include}"]
+    argv = ["mmdebstrap", *options, debian.SUITE, str(archive), str(debian.source_list(folder))]
+    run(argv, timeout=1800, env={**os.environ, "TMPDIR": str(folder)})
     podman(paths, "import", "--quiet", str(archive), reference, timeout=600)
     archive.unlink()
 
@@ -137,6 +116,8 @@ def _build(paths: Paths, folder: Path, base: str, containerfile: str, *, pull: b
     repo.build(context / "repo", folder)
     arguments = ["build", "--quiet", "--isolation", "chroot", "--file", str(context / containerfile)]
     arguments += ["--build-arg", f"BASE={base}", "--pull=missing" if pull else "--pull=never"]
+    # podman 5 gives the build its own defaults, which may be above this machine's hard limits.
+    arguments += limit_arguments()
     if pull:
         _pull(paths, base)
     # Named in a second step: a build that ends half-way must leave nothing that `exists` would find.
@@ -168,7 +149,7 @@ def _remove_older(paths: Paths, keep: set[str]) -> None:
         paths, "images", "--format", "{{.Repository}}:{{.Tag}}", "--filter", f"reference=localhost/{PREFIX}-*"
     )
     for reference in listed.stdout.split():
-        if reference not in keep:
+        if reference not in keep and not reference.startswith(SAVED):
             podman(paths, "rmi", reference, check=False)
 
 

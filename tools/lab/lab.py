@@ -17,7 +17,7 @@ if __package__ in (None, ""):
     # As a script, this folder is first on the path, and `lab` would be this very file.
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from lab import cleanup, host, image, network, nodes, state
+from lab import cleanup, host, image, network, nodes, saved_nodes, state
 from lab.settings import FIRST_NODES, MAIN, MAX_NODES, OUTSIDER_LOCK, Node, Paths, here
 from lab.settings import nodes as numbered
 from lab.shell import LabError, say
@@ -25,8 +25,11 @@ from lab.shell import LabError, say
 NOT_UP = "the lab of this checkout is not up: run `make lab`"
 
 
-def up(paths: Paths, count: int, name: str = MAIN) -> None:
-    """Bring one inventory to this many nodes; the nodes of the others stay as they are."""
+def up(paths: Paths, count: int, name: str = MAIN, *, from_saved: bool = False) -> None:
+    """Bring one inventory to this many nodes; the nodes of the others stay as they are.
+
+    From what `save` has kept for this tree, all of them are new and as the roles left them then.
+    """
     host.require_root()
     host.install_packages()
     with state.lock():
@@ -44,7 +47,14 @@ def up(paths: Paths, count: int, name: str = MAIN) -> None:
         host.note_settings()
         changed |= host.raise_inotify(len(wanted) + len(others))
         reference = image.node_reference()
-        altered, keys = nodes.reconcile(paths, wanted, reference, others)
+        images = dict.fromkeys(wanted, reference)
+        if from_saved:
+            images = saved_nodes.images(paths, name, wanted)
+            for node in wanted:
+                nodes.remove(paths, node)
+        altered, keys = nodes.reconcile(paths, images, others)
+        if from_saved:
+            saved_nodes.restore_certificates(paths, name)
         written = state.write_lab(paths, inventories, keys, reference)
         if altered:
             for node in wanted:
@@ -140,11 +150,17 @@ def ssh(paths: Paths, name: str, command: list[str]) -> int:
     return subprocess.run([*argv, *command], check=False).returncode
 
 
+def exec_argv(paths: Paths, name: str, command: Sequence[str], *options: str) -> list[str]:
+    """What runs a command beside a node's sshd. Tests run it some thousand times, and spare this program's start."""
+    variables = (f"{variable}={value}" for variable, value in host.podman_variables(paths).items())
+    argv = host.podman_argv(paths, ["exec", *options, _node(paths, name).container, *command])
+    return ["env", "--chdir=/", *variables, *argv]
+
+
 def execute(paths: Paths, name: str, command: list[str]) -> int:
     host.require_root()
     terminal = ["--interactive", "--tty"] if sys.stdin.isatty() else ["--interactive"]
-    argv = host.podman_argv(paths, ["exec", *terminal, _node(paths, name).container, *command])
-    return subprocess.run(argv, env=host.podman_environment(paths), cwd="/", check=False).returncode
+    return subprocess.run(exec_argv(paths, name, command, *terminal), check=False).returncode
 
 
 def pause(paths: Paths, name: str, verb: str) -> None:
@@ -186,6 +202,33 @@ def recreate(paths: Paths, name: str) -> None:
         state.write(paths.known_hosts, state.known_hosts([Node(int(key[1:])) for key in keys], keys))
         nodes.check_ssh(paths, node)
     print(f"{name}: recreated")
+
+
+def save(paths: Paths, name: str) -> None:
+    """Keep the nodes of one inventory as what the roles of this checkout lead to."""
+    host.require_root()
+    with state.lock():
+        members = state.read_inventories(paths).get(name, []) if state.owner() == paths else []
+    if not members:
+        raise LabError(NOT_UP)
+    # Takes a while, touches these nodes alone, and lets others use theirs.
+    saved_nodes.save(paths, name, members)
+    print(f"the nodes of inventories/{name} are saved")
+
+
+def has_saved(paths: Paths, name: str, count: int) -> int:
+    """Exit status 0 when the cache has these nodes as the roles of this checkout leave them."""
+    host.require_root()
+    host.install_packages()
+    with state.lock():
+        borrowed = state.owner() is None
+        host.prepare_run_folder()
+        paths.image_cache.mkdir(parents=True, exist_ok=True)
+        found = saved_nodes.exist(paths, name, numbered(count, FIRST_NODES[name]))
+        if borrowed:
+            cleanup.clear(paths)
+    print(f"the nodes of inventories/{name}: {'saved' if found else 'not saved'}")
+    return 0 if found else 1
 
 
 def build_image(paths: Paths) -> None:
@@ -236,6 +279,12 @@ def _parser() -> argparse.ArgumentParser:
         "--nodes", type=_count, default=os.environ.get("LAB_NODES", "3"), help="1 to 16 (default: LAB_NODES or 3)"
     )
     one.add_argument("--inventory", choices=FIRST_NODES, default=MAIN, help=f"which nodes (default: {MAIN})")
+    one.add_argument("--saved", action="store_true", help="new ones, as `save` has kept them for this tree")
+    one = commands.add_parser("save", help="keep nodes in the cache as what the roles of this tree lead to")
+    one.add_argument("--inventory", choices=FIRST_NODES, default=MAIN, help=f"which nodes (default: {MAIN})")
+    one = commands.add_parser("saved", help="tell by the exit status whether the cache has the nodes of this tree")
+    one.add_argument("--nodes", type=_count, default=os.environ.get("LAB_NODES", "3"), help="as with `up`")
+    one.add_argument("--inventory", choices=FIRST_NODES, default=MAIN, help=f"which nodes (default: {MAIN})")
     one = commands.add_parser("down", help="remove the lab from this machine")
     which = one.add_mutually_exclusive_group()
     which.add_argument("--image", action="store_true", help="and the cached image")
@@ -280,8 +329,12 @@ def _dispatch(arguments: argparse.Namespace) -> int:
         return outsider(arguments.address, command)
     if verb == "status":
         return status(paths)
+    if verb == "saved":
+        return has_saved(paths, arguments.inventory, arguments.nodes)
     if verb == "up":
-        up(paths, arguments.nodes, arguments.inventory)
+        up(paths, arguments.nodes, arguments.inventory, from_saved=arguments.saved)
+    elif verb == "save":
+        save(paths, arguments.inventory)
     elif verb == "down" and arguments.inventory:
         down_inventory(paths, arguments.inventory)
     elif verb == "down":

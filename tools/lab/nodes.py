@@ -10,7 +10,7 @@ import json
 import tarfile
 import time
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -218,18 +218,18 @@ def check_ssh(paths: Paths, node: Node) -> None:
 
 
 def reconcile(
-    paths: Paths, wanted: list[Node], image: str, others: Collection[Node] = ()
+    paths: Paths, images: Mapping[Node, str], others: Collection[Node] = ()
 ) -> tuple[bool, dict[str, list[str]]]:
-    """Bring the machine to exactly these nodes, and leave the others alone.
+    """Bring the machine to exactly these nodes, each from its image, and leave the others alone.
 
     Returns whether anything changed, and all host keys.
     """
     found = find(paths)
     keys = state.read_host_keys(paths)
     public_key = state.ensure_key(paths)
-    surplus = [entry.node for entry in found.values() if entry.node not in {*wanted, *others}]
+    surplus = [entry.node for entry in found.values() if entry.node not in {*images, *others}]
     fresh, paused = [], []
-    for node in wanted:
+    for node, image in images.items():
         entry = found.get(node.number)
         if entry is None or not entry.sound or entry.image != image or not keys.get(node.name):
             fresh.append(node)
@@ -238,10 +238,10 @@ def reconcile(
     with ThreadPoolExecutor(WORKERS) as pool:
         list(pool.map(lambda node: remove(paths, node), surplus))
         list(pool.map(lambda node: host.podman(paths, "unpause", node.container), paused))
-        made = pool.map(lambda node: _make(paths, node, image, public_key), fresh)
+        made = pool.map(lambda node: _make(paths, node, images[node], public_key), fresh)
         keys.update(zip((node.name for node in fresh), made, strict=True))
     return bool(surplus or fresh or paused), {
-        node.name: keys[node.name] for node in (*wanted, *others) if node.name in keys
+        node.name: keys[node.name] for node in (*images, *others) if node.name in keys
     }
 
 

@@ -31,10 +31,11 @@ if __package__ in (None, ""):
     # As a script, this folder is first on the path, and `lab` would be a file in it.
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from lab import host, network, nodes, state, vm_disk, vm_ports
+from lab import host, network, nodes, saved, state, vm_disk, vm_ports, vm_saved
 from lab.settings import Node, Paths, here
 from lab.shell import LabError, run, say
 from lab.vm_disk import Disk
+from lab.vm_saved import Saved
 
 NOT_UP = "the virtual machine of this checkout is not up: run `make vm`"
 
@@ -54,14 +55,32 @@ BOOT_LOG = RUN / "boot.log"
 SEED = RUN / "seed.tar"
 
 # Command -> Debian package, besides those of the containers.
-TOOLS = {"qemu-system-x86_64": "qemu-system-x86", "mke2fs": "e2fsprogs", "dpkg-deb": "dpkg"}
+TOOLS = {"qemu-system-x86_64": "qemu-system-x86", "qemu-img": "qemu-utils", "mke2fs": "e2fsprogs", "dpkg-deb": "dpkg"}
 
-COMMAND_LINE = "console=ttyS0 net.ifnames=0 loglevel=4 rdinit=/init security=selinux"
+#: The scenario whose roles a saved machine has seen.
+SCENARIO = "vm"
+
+# The emulated HPET is slow to read, and so are the kernel's detours around the faults of real processors.
+QUICK = "tsc=reliable clocksource=tsc no_timer_check mitigations=off"
+COMMAND_LINE = f"console=ttyS0 net.ifnames=0 loglevel=4 rdinit=/init security=selinux {QUICK}"
+# What EL 9 asks for, x86-64-v2, and no more: AVX, SMAP and five levels of page tables take long to emulate.
+PROCESSOR = "Nehalem-v1"
 MEMORY_MIB = 1536
 CORES = 2
-BOOT_SECONDS = 300
+# Emulated, beside other tests on two cores; 60 s alone.
+BOOT_SECONDS = 600
 # Another one after every boot.
 BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
+# A restored machine goes on where it was saved. Sets its time and, for its next boot, that of its hardware clock.
+SET_TIME = """
+import fcntl, struct, sys, time
+now = float(sys.argv[1])
+time.clock_settime(time.CLOCK_REALTIME, now)
+one = time.gmtime(now)
+with open("/dev/rtc0", "rb") as clock:
+    fields = (one.tm_sec, one.tm_min, one.tm_hour, one.tm_mday, one.tm_mon - 1, one.tm_year - 1900, 0, 0, 0)
+    fcntl.ioctl(clock, 0x4024700A, struct.pack("9i", *fields))  # RTC_SET_TIME of linux/rtc.h
+"""
 
 
 class Machine(Node):
@@ -99,6 +118,20 @@ class MachinePaths(Paths):
     def disks(self) -> Path:
         return self.cache / "vm"
 
+    @property
+    def written(self) -> Path:
+        """What the running machine has on its disk and the cached disk has not. It goes with the machine."""
+        return self.cache / "vm-run" / "disk.qcow2"
+
+    @property
+    def certificates(self) -> Path:
+        return self.inventory.with_name(state.CERTIFICATES)
+
+    @property
+    def saved(self) -> Path:
+        """Not among the disks: of those only the latest stays."""
+        return self.cache / "vm-saved"
+
 
 @dataclass(frozen=True)
 class Card:
@@ -123,14 +156,14 @@ def machine_paths() -> MachinePaths:
     return MachinePaths(checkout=paths.checkout, cache=paths.cache)
 
 
-def qemu_argv(disk: Disk) -> list[str]:
-    """Software emulation: no KVM is asked for. With snapshot=on all that is written goes to a file without a name."""
+def qemu_argv(disk: Disk, written: Path, begin: Saved | None = None) -> list[str]:
+    """Software emulation: no KVM is asked for. What the machine writes goes to a file of its own."""
     argv = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-daemonize"]
     argv += ["-name", MACHINE.name, "-pidfile", str(PID_FILE)]
-    argv += ["-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max"]
+    argv += ["-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", PROCESSOR]
     argv += ["-smp", str(CORES), "-m", str(MEMORY_MIB)]
     argv += ["-kernel", str(disk.kernel), "-initrd", str(disk.initrd), "-append", COMMAND_LINE]
-    argv += ["-drive", f"file={disk.root},format=raw,if=virtio,snapshot=on"]
+    argv += ["-drive", f"file={written},format=qcow2,if=virtio"]
     argv += ["-drive", f"file={SEED},format=raw,if=virtio,readonly=on"]
     argv += ["-device", "virtio-rng-pci"]
     for card in CARDS:
@@ -140,7 +173,8 @@ def qemu_argv(disk: Disk) -> list[str]:
             f"virtio-net-pci,id={card.name},netdev={card.link},mac={card.mac},speed=10000,duplex=full,romfile=",
         ]
     argv += ["-serial", f"file:{BOOT_LOG}", "-serial", f"unix:{CONSOLE},server=on,wait=off"]
-    return [*argv, "-qmp", f"unix:{CONTROL},server=on,wait=off"]
+    argv += ["-qmp", f"unix:{CONTROL},server=on,wait=off"]
+    return argv if begin is None else [*argv, "-incoming", f"exec:cat '{begin.memory}'"]
 
 
 def seed_files(public_key: str, host_key: str) -> dict[str, str]:
@@ -247,7 +281,8 @@ def _end_process() -> None:
 
 
 def _present(paths: MachinePaths) -> bool:
-    return RUN.exists() or bool(links()) or paths.state.exists() or paths.inventory.exists()
+    left = (RUN, paths.state, paths.inventory, paths.written)
+    return bool(links()) or any(path.exists() for path in left)
 
 
 def clear(paths: MachinePaths) -> None:
@@ -261,6 +296,8 @@ def clear(paths: MachinePaths) -> None:
     _end_process()
     network.remove_links(links())
     host.discard(RUN)
+    for each in (paths, *(() if started_by is None else (started_by[0],))):
+        host.discard(each.written.parent)
 
 
 def _sound(paths: MachinePaths, disk: Disk) -> bool:
@@ -281,12 +318,26 @@ def _locked_out(paths: MachinePaths) -> str:
     return ""
 
 
-def up(paths: MachinePaths, *, fresh: bool) -> None:
+def _version_of_qemu() -> str:
+    return run(["qemu-system-x86_64", "--version"]).stdout.partition("\n")[0]
+
+
+def saved_state(paths: MachinePaths, disk: Disk) -> Saved:
+    """The state that the roles of this checkout lead to, whether or not it is in the cache."""
+    return Saved(
+        paths.saved / saved.key(SCENARIO, disk.folder.name, _version_of_qemu(), repr(qemu_argv(disk, paths.written)))
+    )
+
+
+def up(paths: MachinePaths, *, fresh: bool, from_saved: bool = False) -> None:
     host.require_root()
     host.install_packages(TOOLS)
     with lock():
         disk = vm_disk.ensure(here(), paths.disks)
-        if not fresh and _sound(paths, disk):
+        begin = saved_state(paths, disk) if from_saved else None
+        if begin is not None and not begin.exists():
+            raise LabError(f"the cache has no saved state of this tree: {begin.folder}")
+        if not fresh and begin is None and _sound(paths, disk):
             print(f"{MACHINE.name} is up: nothing to do")
             return
         started_by = owner()
@@ -294,29 +345,74 @@ def up(paths: MachinePaths, *, fresh: bool) -> None:
             say(f"replacing the virtual machine that was started from {started_by[0].checkout}")
         clear(paths)
         began = time.monotonic()
-        _start(paths, disk)
+        _start(paths, disk, begin)
         _wait(paths, began + BOOT_SECONDS)
         state.write(paths.inventory, inventory(paths))
-    print(f"{MACHINE.name} is up: changed, booted in {time.monotonic() - began:.0f} s")
+    how = "booted" if begin is None else "restored"
+    print(f"{MACHINE.name} is up: changed, {how} in {time.monotonic() - began:.0f} s")
 
 
-def _start(paths: MachinePaths, disk: Disk) -> None:
+def save(paths: MachinePaths) -> None:
+    """Keep the running machine as what the roles of this checkout lead to."""
+    _require_up(paths)
+    with lock():
+        disk = vm_disk.ensure(here(), paths.disks)
+        kept = saved_state(paths, disk)
+        vm_ports.ask(CONSOLE, "sync", 60)
+        folders = [folder for folder in (paths.state, paths.certificates) if folder.exists()]
+        vm_saved.save(CONTROL, paths.written, kept, folders, paths.checkout)
+    print(f"{MACHINE.name} is saved: {kept.folder}")
+
+
+def has_saved(paths: MachinePaths) -> int:
+    """Exit status 0 when the cache has the state that the roles of this checkout lead to."""
+    host.require_root()
+    host.install_packages(TOOLS)
+    with lock():
+        found = saved_state(paths, vm_disk.ensure(here(), paths.disks))
+    print(f"{found.folder}: {'saved' if found.exists() else 'not saved'}")
+    return 0 if found.exists() else 1
+
+
+def _keys(paths: MachinePaths) -> None:
+    """Make the keys of a new machine."""
+    state.ensure_key(paths)
+    run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", MACHINE.name, "-f", str(paths.host_key)])
+    host_key = " ".join(paths.host_key.with_suffix(".pub").read_text().split()[:2])
+    state.write(paths.known_hosts, state.known_hosts([MACHINE], {MACHINE.name: [host_key]}))
+
+
+def _make_disk(paths: MachinePaths, disk: Disk, begin: Saved | None) -> None:
+    """An empty layer over the disk of the cache, or over that of a saved state: nothing writes to these."""
+    below, kind = (disk.root, "raw") if begin is None else (begin.disk, "qcow2")
+    paths.written.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", kind, "-b", str(below), str(paths.written)])
+
+
+def _start(paths: MachinePaths, disk: Disk, begin: Saved | None) -> None:
     _refuse_taken_network()
     RUN.mkdir(mode=0o700)
     record = {"checkout": str(paths.checkout), "cache": str(paths.cache), "disk": disk.folder.name}
     state.write(OWNER_FILE, json.dumps(record) + "\n")
-    public_key = state.ensure_key(paths)
-    run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", MACHINE.name, "-f", str(paths.host_key)])
-    SEED.write_bytes(seed_tar(seed_files(public_key, paths.host_key.read_text())))
-    host_key = " ".join(paths.host_key.with_suffix(".pub").read_text().split()[:2])
-    state.write(paths.known_hosts, state.known_hosts([MACHINE], {MACHINE.name: [host_key]}))
+    if begin is None:
+        _keys(paths)
+    else:
+        vm_saved.restore_belongings(begin, paths.checkout)
+    _make_disk(paths, disk, begin)
+    SEED.write_bytes(seed_tar(seed_files(state.ensure_key(paths), paths.host_key.read_text())))
     run(["ip", "-batch", "-"], stdin="".join(f"{command}\n" for command in cable_commands()).encode())
-    run(qemu_argv(disk), cwd=Path("/"))
+    run(qemu_argv(disk, paths.written, begin), cwd=Path("/"))
+    if begin is not None:
+        vm_saved.go_on(CONTROL)
+        vm_ports.wait_for_console(CONSOLE, time.monotonic() + BOOT_SECONDS)
+        answer = vm_ports.ask(CONSOLE, f"python3 -c {shlex.quote(SET_TIME)} {time.time()}", 60)
+        if answer.status:
+            raise LabError(f"cannot set the time of {MACHINE.name}: {answer.stderr.decode(errors='replace')}")
 
 
 def _wait_for_boot(deadline: float) -> str:
     """Wait until systemd and NetworkManager have settled; returns what systemd says then."""
-    say(f"booting {MACHINE.name} in software emulation: a minute or so")
+    say(f"waiting for {MACHINE.name}, in software emulation: a minute or so")
     try:
         vm_ports.wait_for_console(CONSOLE, deadline)
         settle = "systemctl is-system-running --wait; nm-online --wait-for-startup --quiet --timeout=60"
@@ -350,6 +446,7 @@ def down(paths: MachinePaths, *, with_image: bool) -> None:
         clear(paths)
         if with_image:
             host.discard(paths.disks)
+            host.discard(paths.saved)
     print(f"{MACHINE.name} is down" if present else f"{MACHINE.name} is down: nothing to do")
 
 
@@ -430,9 +527,13 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="vm.py", description=__doc__)
     commands = parser.add_subparsers(dest="verb", required=True)
     one = commands.add_parser("up", help="boot the machine, unless it is up and answers")
-    one.add_argument("--fresh", action="store_true", help="with an empty disk, also when it is up")
+    how = one.add_mutually_exclusive_group()
+    how.add_argument("--fresh", action="store_true", help="with an empty disk, also when it is up")
+    how.add_argument("--saved", action="store_true", help="as `save` has kept it for this tree")
+    commands.add_parser("save", help="keep the running machine in the cache as what this tree leads to")
+    commands.add_parser("saved", help="tell by the exit status whether the cache has a machine of this tree")
     one = commands.add_parser("down", help="remove it from this machine")
-    one.add_argument("--image", action="store_true", help="and its disk from the cache")
+    one.add_argument("--image", action="store_true", help="and its disk and saved states from the cache")
     commands.add_parser("status", help="say whether it is up, and where its cables are")
     one = commands.add_parser("ssh", help="log in as root, or run a command")
     one.add_argument("command", nargs=argparse.REMAINDER)
@@ -460,8 +561,12 @@ def _dispatch(arguments: argparse.Namespace) -> int:
         return console(paths, command, arguments.timeout)
     if verb == "status":
         return status(paths)
+    if verb == "saved":
+        return has_saved(paths)
     if verb == "up":
-        up(paths, fresh=arguments.fresh)
+        up(paths, fresh=arguments.fresh, from_saved=arguments.saved)
+    elif verb == "save":
+        save(paths)
     elif verb == "down":
         down(paths, with_image=arguments.image)
     elif verb == "cable":

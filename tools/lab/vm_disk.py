@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import platform
 import shutil
@@ -13,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import cleanup, host, image, state
+from lab import cleanup, debian, host, image, state
 from lab.settings import PREFIX, Paths
 from lab.shell import LabError, run, say
 
@@ -54,18 +55,19 @@ def dependency(listed: str) -> str:
         kind, _colon, name = line.strip().partition(": ")
         if kind == "Depends" and not name.startswith("<"):
             return name
-    raise LabError(f"this machine's apt does not know {KERNEL}: add a source of Debian")
+    raise LabError(f"Debian {debian.SUITE} has no package {KERNEL} on the mirror that this machine uses")
 
 
-def candidate(policy: str) -> str:
-    """The version that `apt-cache policy` would install."""
+def candidates(policy: str) -> dict[str, str]:
+    """The versions that `apt-cache policy` would install, by package."""
+    found, name = {}, ""
     for line in policy.splitlines():
-        word, _colon, version = line.strip().partition(": ")
-        if word == "Candidate" and version != "(none)":
-            return version
-    raise LabError(
-        f"this machine's apt has no version of {policy.partition(':')[0] or BUSYBOX}: add a source of Debian"
-    )
+        word, _colon, version = line.strip().partition(":")
+        if not line.startswith(" "):
+            name = word
+        elif word == "Candidate" and version.strip() != "(none)":
+            found[name] = version.strip()
+    return found
 
 
 def fingerprint(reference: str, packages: Mapping[str, str], files: Mapping[str, bytes]) -> str:
@@ -95,35 +97,42 @@ def load_order(modules_dep: str, wanted: Sequence[str]) -> list[str]:
     return order
 
 
-def _known_packages() -> dict[str, str]:
-    kernel = dependency(run(["apt-cache", "depends", KERNEL], check=False).stdout)
-    return {name: candidate(run(["apt-cache", "policy", name]).stdout) for name in (kernel, BUSYBOX, *AUDIT)}
-
-
-def _packages() -> dict[str, str]:
+def _packages(release: debian.Packages) -> dict[str, str]:
     """The packages that go into the disk, with their versions."""
-    if platform.machine() != "x86_64":
-        raise LabError(f"the virtual machine is an x86_64, and this machine is {platform.machine()}")
-    try:
-        return _known_packages()
-    except LabError:
-        say("asking apt for its lists of packages")
-        run(["apt-get", "-qq", "update"], timeout=600)
-        return _known_packages()
+    wanted = (dependency(release.cache("depends", KERNEL)), BUSYBOX, *AUDIT)
+    found = candidates(release.cache("policy", *wanted))
+    if missing := [name for name in wanted if name not in found]:
+        raise LabError(
+            f"Debian {debian.SUITE} has no package {', '.join(missing)} on the mirror that this machine uses"
+        )
+    return found
+
+
+def _disk(cache: Path, packages: Mapping[str, str]) -> Disk:
+    files = {path.name: path.read_bytes() for path in GUEST.iterdir()}
+    return Disk(cache / fingerprint(image.node_reference(), packages, files))
 
 
 def ensure(paths: Paths, cache: Path) -> Disk:
     """Make the disk unless the cache has it. It gets its name only when it is complete."""
-    packages = _packages()
-    files = {path.name: path.read_bytes() for path in GUEST.iterdir()}
-    disk = Disk(cache / fingerprint(image.node_reference(), packages, files))
-    if disk.folder.exists():
-        return disk
+    if platform.machine() != "x86_64":
+        raise LabError(f"the virtual machine is an x86_64, and this machine is {platform.machine()}")
+    release = debian.Packages(paths)
+    # Without package lists there is no disk either.
+    with contextlib.suppress(LabError):
+        disk = _disk(cache, _packages(release))
+        if disk.folder.exists():
+            return disk
+    # A mirror removes old versions: what old lists name cannot be downloaded.
+    release.update()
+    packages = _packages(release)
+    disk = _disk(cache, packages)
     cache.mkdir(parents=True, exist_ok=True)
     for folder in cache.glob("build-*"):
         host.discard(folder)
     with tempfile.TemporaryDirectory(prefix="build-", dir=cache) as scratch:
-        _build(paths, packages, Path(scratch))
+        _build(paths, release, packages, Path(scratch))
+        host.discard(disk.folder)
         (Path(scratch) / "disk").rename(disk.folder)
     # A machine that still runs from an older disk has its files open.
     for path in cache.iterdir():
@@ -132,13 +141,12 @@ def ensure(paths: Paths, cache: Path) -> Disk:
     return disk
 
 
-def _build(paths: Paths, packages: Mapping[str, str], scratch: Path) -> None:
+def _build(paths: Paths, release: debian.Packages, packages: Mapping[str, str], scratch: Path) -> None:
     unpacked, tree, disk = scratch / "packages", scratch / "tree", Disk(scratch / "disk")
     for folder in (tree, disk.folder):
         folder.mkdir()
-    for name, version in packages.items():
-        say(f"downloading {name} {version}")
-        run(["apt-get", "-qq", "download", f"{name}={version}"], cwd=scratch, timeout=600)
+    say(f"downloading {', '.join(packages)}")
+    release.download(packages, scratch)
     _export_image(paths, scratch / "image.tar")
     say("making the disk of the virtual machine")
     run(["tar", "-x", "--numeric-owner", "--xattrs", "--xattrs-include=*", f"--file={scratch}/image.tar", f"-C{tree}"])

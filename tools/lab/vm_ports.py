@@ -11,7 +11,7 @@ import json
 import secrets
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -96,14 +96,26 @@ def wait_for_console(console: Path, deadline: float) -> None:
             raise LabError("the virtual machine's console does not answer")
 
 
-def control(path: Path, command: str, **arguments: Any) -> None:
-    """Give qemu one command of its machine protocol."""
-    with _connected(path, 10) as connection:
-        lines = _lines(connection, time.monotonic() + 10)
+@contextlib.contextmanager
+def controls(path: Path, seconds: float = 10) -> Iterator[Callable[..., Any]]:
+    """Commands of qemu's machine protocol: a function of a command and its arguments, which returns the answer."""
+    with _connected(path, seconds) as connection:
+        lines = _lines(connection, time.monotonic() + seconds)
         next(lines, b"")
-        for execute, words in (("qmp_capabilities", {}), (command, arguments)):
-            connection.sendall(json.dumps({"execute": execute, "arguments": words}).encode() + b"\n")
+
+        def execute(command: str, **arguments: Any) -> Any:
+            connection.sendall(json.dumps({"execute": command, "arguments": arguments}).encode() + b"\n")
             replies = (reply for reply in map(json.loads, lines) if "return" in reply or "error" in reply)
             reply = next(replies, {"error": {"desc": "no answer"}})
             if "error" in reply:
-                raise LabError(f"qemu refuses {execute}: {reply['error']['desc']}")
+                raise LabError(f"qemu refuses {command}: {reply['error']['desc']}")
+            return reply["return"]
+
+        execute("qmp_capabilities")
+        yield execute
+
+
+def control(path: Path, command: str, **arguments: Any) -> None:
+    """Give qemu one command."""
+    with controls(path) as execute:
+        execute(command, **arguments)

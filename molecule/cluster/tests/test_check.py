@@ -6,14 +6,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
-from lab_cluster import Cluster
+from lab_cluster import ONE_SIZE, Cluster, Ended
+from lab_network import recap
 
 ONLY_29500 = json.dumps({"cluster_firewall_ports": ["29500/tcp"]})
 #: All of site.yml that this concerns.
 FIREWALL_AND_CHECK = ["--tags", "cluster_firewall,check"]
+#: For what is seen before any all_reduce over Open MPI.
+BRIEF = [*ONE_SIZE, "-e", "cluster_check_openmpi=false"]
 
 
 def received(cluster: Cluster) -> dict[str, int]:
@@ -22,18 +25,57 @@ def received(cluster: Cluster) -> dict[str, int]:
     return {name: int(cluster.lab("exec", name, "cat", path)) for name in cluster.hosts}
 
 
-def test_the_ranks_ran_on_three_nodes_over_the_fabric(cluster: Cluster) -> None:
-    before = received(cluster)
-    ended = cluster.check()
-    assert ended.code == 0, ended.text
-    after = received(cluster)
-    report = ended.report
+class Healthy(NamedTuple):
+    """A check of healthy nodes with one fork, and what was seen on the first node and on the wires meanwhile."""
+
+    ended: Ended
+    received: dict[str, int]
+    session_limits: str
+    rank_limits: str
+    rank_variables: list[str]
+
+
+@pytest.fixture(scope="module")
+def healthy(cluster: Cluster) -> Healthy:
+    """On every node, so that all are alike, the environment's Python notes the limits and variables of its caller."""
+    name = next(iter(cluster.hosts))
+    # In the environment's own folder, or the versions of another one would be compared.
+    limits, python = "/etc/security/limits.d/99-test.conf", "/opt/gpu-cluster/torch/bin/noting-python"
+    # mpirun raises what its ranks have to the hard limits: those of gloo are looked at.
+    notes = "cat /proc/self/limits > /tmp/limits.$(id -un); env > /tmp/env.$(id -un)"
+    program = f'[ -n "$OMPI_COMM_WORLD_RANK" ] || {{ {notes}; }}\nexec "$REAL" "$@"\n'
+    script = "#!/bin/sh\n" + program.replace("$REAL", "/opt/gpu-cluster/torch/bin/python")
+    try:
+        cluster.shell(name, f"printf 'train soft nofile 4321\n' > {limits}")
+        cluster.everywhere(f"printf '%s' '{script}' > {python}; chmod 755 {python}")
+        before = received(cluster)
+        ended = cluster.check("-e", f"cluster_check_torch_python={python}", "--forks", "1")
+        after = received(cluster)
+        return Healthy(
+            ended=ended,
+            received={node: after[node] - before[node] for node in cluster.hosts},
+            session_limits=cluster.shell(name, "runuser -u train -- cat /proc/self/limits"),
+            rank_limits=cluster.shell(name, "cat /tmp/limits.train"),
+            rank_variables=cluster.shell(name, "cat /tmp/env.train").splitlines(),
+        )
+    finally:
+        cluster.everywhere(f"rm -f {limits} {python} /tmp/limits.* /tmp/env.*")
+
+
+def test_one_fork_is_enough_for_a_cluster(cluster: Cluster, healthy: Healthy) -> None:
+    """With 20 of them site.yml has checked these nodes before."""
+    assert healthy.ended.code == 0, healthy.ended.text
+    report = healthy.ended.report
+    assert report["verdict"] == "PASSED" and report["world_size"] == len(cluster.hosts)
+
+
+def test_the_ranks_ran_on_three_nodes_over_the_fabric(cluster: Cluster, healthy: Healthy) -> None:
+    report, text = healthy.ended.report, healthy.ended.text
     # The timed iterations of 16 MiB, at least 6; each node must receive at least (n - 1) / n of it.
     (largest,) = [size for size in report["sizes"] if size["size_bytes"] == 16777216]
     assert largest["iterations"] >= 6
-    assert all(after[name] - before[name] > largest["iterations"] * 16777216 * 0.6 for name in cluster.hosts)
-    assert report["verdict"] == "PASSED" and report["world_size"] == len(cluster.hosts)
-    assert f"PASSED: world {len(cluster.hosts)}, " in ended.text and "busbw" in report["headline"]
+    assert all(count > largest["iterations"] * 16777216 * 0.6 for count in healthy.received.values())
+    assert f"PASSED: world {len(cluster.hosts)}, " in text and "busbw" in report["headline"]
     assert len({rank["hostname"] for rank in report["ranks"]}) == len(cluster.hosts)
     sizes = {size["size_bytes"]: size for size in report["sizes"]}
     assert set(sizes) == {4, 4096, 65536, 1048576, 4194304, 16777216}
@@ -43,39 +85,23 @@ def test_the_ranks_ran_on_three_nodes_over_the_fabric(cluster: Cluster) -> None:
         world = report["world_size"]
         assert size["busbw_gb_per_s"] == pytest.approx(size["algbw_gb_per_s"] * 2 * (world - 1) / world)
         assert set(size["seconds_by_rank"]) == {str(rank) for rank in range(world)}
+    (openmpi,) = [stage for stage in report["stages"] if stage["name"] == "openmpi"]
+    assert openmpi["result"] == "passed" and openmpi["why"].startswith("Open MPI 4.1"), openmpi
     # Not looked at is not passed.
-    assert f"GPU stages not checked on {', '.join(cluster.hosts)} (no NVIDIA device)" in ended.text
+    assert f"GPU stages not checked on {', '.join(cluster.hosts)} (no NVIDIA device)" in text
     assert report["gpu_verified"] == [] and set(report["stack"]) == set(cluster.hosts)
     assert cluster.left_over() == []
 
 
-def test_the_ranks_have_the_limits_and_the_variables_of_a_job(cluster: Cluster) -> None:
+def test_the_ranks_have_the_limits_and_the_variables_of_a_job(cluster: Cluster, healthy: Healthy) -> None:
     """As an ssh session of the user has them, and not a service; the launcher's file is that of role launcher."""
-    name = next(iter(cluster.hosts))
-    # In the environment's own folder, or the versions of another one would be compared.
-    limits, python = "/etc/security/limits.d/99-test.conf", "/opt/gpu-cluster/torch/bin/noting-python"
-    program = 'cat /proc/self/limits > /tmp/limits.$(id -un)\nenv > /tmp/env.$(id -un)\nexec "$REAL" "$@"\n'
-    given = {"cluster_check_torch_python": python}
-    overlay = cluster.reports / "noting.json"
-    overlay.write_text(json.dumps({"gpu_cluster": {"hosts": {name: given}}}))
-    real = "/opt/gpu-cluster/torch/bin/python"
-    try:
-        cluster.lab("exec", name, "sh", "-c", f"printf 'train soft nofile 4321\\n' > {limits}")
-        script = "#!/bin/sh\n" + program.replace("$REAL", real)
-        cluster.lab("exec", name, "sh", "-c", f"printf '%s' '{script}' > {python}; chmod 755 {python}")
-        ended = cluster.check("-i", str(overlay))
-        session = cluster.lab("exec", name, "runuser", "-u", "train", "--", "cat", "/proc/self/limits")
-        ranks = cluster.lab("exec", name, "cat", "/tmp/limits.train")
-        variables = cluster.lab("exec", name, "cat", "/tmp/env.train").splitlines()
-        launcher = cluster.lab("exec", name, "cat", "/etc/gpu-cluster/environment").splitlines()
-    finally:
-        cluster.lab("exec", name, "rm", "-f", limits, python, "/tmp/limits.train", "/tmp/env.train")
-    assert ended.code == 0, ended.text
     kept = ("Max open files", "Max locked memory", "Max processes")
-    of_session, of_ranks = ([one for one in text.splitlines() if one.startswith(kept)] for text in (session, ranks))
+    texts = (healthy.session_limits, healthy.rank_limits)
+    of_session, of_ranks = ([one for one in text.splitlines() if one.startswith(kept)] for text in texts)
     assert of_ranks == of_session and any(" 4321 " in one for one in of_ranks)
+    launcher = cluster.shell(next(iter(cluster.hosts)), "cat /etc/gpu-cluster/environment").splitlines()
     wanted = [one for one in launcher if one.startswith("NCCL_SOCKET_IFNAME=")]
-    assert wanted and set(wanted) <= set(variables)
+    assert wanted and set(wanted) <= set(healthy.rank_variables)
 
 
 def test_a_node_with_another_version_is_named_with_both(cluster: Cluster) -> None:
@@ -83,7 +109,7 @@ def test_a_node_with_another_version_is_named_with_both(cluster: Cluster) -> Non
     node = list(cluster.hosts)[1]
     overlay = cluster.reports / "overlay.json"
     overlay.write_text(json.dumps({"gpu_cluster": {"hosts": {node: {"torch_runtime_version": "2.12.0"}}}}))
-    ended = cluster.check("-i", str(overlay))
+    ended = cluster.check("-i", str(overlay), *BRIEF)
     assert ended.code != 0
     assert set(ended.report["culprits"]) == {node}
     assert "2.12.0" in ended.report["culprits"][node] and "2.13.0" in ended.report["culprits"][node]
@@ -96,14 +122,8 @@ def test_the_environment_of_the_inventory_is_the_one_that_is_checked(cluster: Cl
     assert ended.report["participants"] == []
 
 
-def test_one_fork_gives_the_same_verdict(cluster: Cluster) -> None:
-    ended = cluster.check("--forks", "1")
-    assert ended.code == 0, ended.text
-    assert ended.report["verdict"] == "PASSED" and ended.report["world_size"] == len(cluster.hosts)
-
-
 def test_a_limited_run_is_not_a_cluster_check(cluster: Cluster) -> None:
-    ended = cluster.check("--limit", "n1,n2")
+    ended = cluster.check("--limit", "n1,n2", *BRIEF)
     assert ended.code != 0
     assert ended.report["headline"].startswith(f"NOT VALIDATED, 2 of {len(cluster.hosts)} members: ")
 
@@ -113,6 +133,13 @@ def test_check_mode_measures_nothing_and_says_so(cluster: Cluster) -> None:
     assert ended.code == 0 and "NOT VALIDATED: check mode only looks" in ended.text, ended.text
     assert [stage["result"] for stage in ended.report["stages"]] == ["passed", "skipped", "skipped", "skipped"]
     assert ended.report["findings"] == [] and ended.report["ranks"] == [] and cluster.left_over() == []
+
+
+@pytest.mark.long
+def test_check_mode_of_site_yml_reports_no_change_on_configured_nodes(cluster: Cluster) -> None:
+    ended = cluster.play("site.yml", "--check", "--diff")
+    assert ended.code == 0, ended.text
+    assert [recap(ended, name)["changed"] for name in cluster.hosts] == [0] * len(cluster.hosts), ended.text
 
 
 @pytest.mark.long
@@ -156,7 +183,7 @@ def test_a_pass_by_luck_is_red_and_says_why(cluster: Cluster) -> None:
     )
     try:
         cluster.shell(highest, drop)
-        ended = cluster.check()
+        ended = cluster.check(*BRIEF)
         dropped = cluster.shell(highest, "nft list table inet lab-drop")
     finally:
         cluster.shell(highest, "nft delete table inet lab-drop")

@@ -309,11 +309,12 @@ def test_a_later_drop_in_of_systemd_is_named(cluster: Cluster, node: str) -> Non
     ("path", "text", "reason"),
     [
         ("/home/train/.bashrc", "ulimit -n 512\n", "start-up files of the shell"),
-        ("/etc/ssh/sshd_config.d/00-site.conf", "UsePAM no\n", "UsePAM no"),
-        (
+        pytest.param("/etc/ssh/sshd_config.d/00-site.conf", "UsePAM no\n", "UsePAM no", marks=pytest.mark.long),
+        pytest.param(
             "/etc/pam.d/sshd",
             "@include common-auth\n@include common-account\n@include common-session\n",
             "pam_limits.so",
+            marks=pytest.mark.long,
         ),
     ],
 )

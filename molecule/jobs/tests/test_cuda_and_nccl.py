@@ -130,7 +130,7 @@ class Site:
         options = ["-i", str(KEY), "-o", "BatchMode=yes", "-o", "IdentitiesOnly=yes"]
         options += ["-o", f"UserKnownHostsFile={PROJECT / '.lab' / 'known_hosts'}"]
         argv = ["ssh", *options, f"{user}@{self.cluster.hosts[self.node]['ansible_host']}", command]
-        return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=30).stdout
+        return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=120).stdout
 
 
 @pytest.fixture(name="site", scope="module")
@@ -259,6 +259,7 @@ def test_the_choice_survives_other_packages_and_an_upgrade(site: Site) -> None:
     site.shell("dnf -q -y remove cuda-toolkit-12-9")
 
 
+@pytest.mark.long
 def test_a_toolkit_that_is_another_one_is_not_chosen(site: Site) -> None:
     """The module alone. A program of another release has been put into the folder of 13.0."""
     site.have_wishes()
@@ -356,6 +357,7 @@ def test_torch_uses_the_nccl_of_its_own_wheel(site: Site) -> None:
     }
 
 
+@pytest.mark.long
 def test_without_a_version_what_the_role_brought_goes_and_other_nccl_stays(site: Site) -> None:
     site.have_wishes()
     assert site.changes(nccl_version="") == 1

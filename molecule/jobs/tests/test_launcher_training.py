@@ -31,7 +31,9 @@ def trained(job: Job, *, begin: float = 1.0) -> dict[str, str]:
     return {node: rank for node, rank, *_others in found}
 
 
-@pytest.mark.parametrize("mode", ["torchrun", "env", "mpirun"])
+@pytest.mark.parametrize(
+    "mode", ["torchrun", *(pytest.param(mode, marks=pytest.mark.long) for mode in ("env", "mpirun"))]
+)
 def test_training(cluster: Cluster, mode: str) -> None:
     job = Job(cluster, "--mode", mode, "train_ddp.py")
     assert job.end() == 0, job.text

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab_cluster import Cluster
+from lab_cluster import ONE_SIZE, Cluster
 from lab_openmpi import FOLDER, USER, VERBOSE, Installation, Job, Mpi
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import make_port_plan
@@ -104,6 +104,12 @@ def mpi(request: pytest.FixtureRequest, cluster: Cluster, tmp_path: Path) -> Mpi
     return Mpi(cluster, request.param, tmp_path / "output")
 
 
+#: For what is one way of the same thing with each generation.
+OLD_IS_LONG = pytest.mark.parametrize(
+    "mpi", [pytest.param(OLD, id="4.1", marks=pytest.mark.long), pytest.param(NEW, id="5")], indirect=True
+)
+
+
 def inside(port: int, *spans: PortRange) -> bool:
     return any(span.first <= port <= span.last for span in spans)
 
@@ -148,9 +154,11 @@ def test_all_reduce_runs_over_the_data_network_and_inside_the_plan(mpi: Mpi) -> 
     assert mpi.left_over() == []
 
 
+@OLD_IS_LONG
 def test_the_check_runs_over_it_and_tells_what_ran(mpi: Mpi) -> None:
-    """As it is after site.yml, with mpirun of this prefix."""
-    ended = mpi.cluster.check("-e", f"cluster_check_openmpi_prefix={mpi.installation.prefix}", deadline=180)
+    """As it is after site.yml, with mpirun of this prefix. The tests of the check in `cluster` see it with 4.1."""
+    prefix = f"cluster_check_openmpi_prefix={mpi.installation.prefix}"
+    ended = mpi.cluster.check("-e", prefix, *ONE_SIZE, deadline=180)
     assert ended.code == 0, ended.text
     version, names = mpi.installation.version, mpi.names
     (stage,) = [one for one in ended.report["stages"] if one["name"] == "openmpi"]
@@ -257,14 +265,14 @@ def test_the_check_names_the_node_on_which_open_mpi_cannot_run(cluster: Cluster,
 def test_the_check_says_why_it_does_not_run_mpirun(cluster: Cluster) -> None:
     """Nothing is wrong with that, unless the site wants it."""
     first = next(iter(cluster.hosts))
-    ended = cluster.check("-e", "cluster_check_openmpi_prefix=/nowhere")
+    ended = cluster.check("-e", "cluster_check_openmpi_prefix=/nowhere", *ONE_SIZE)
     (stage,) = [one for one in ended.report["stages"] if one["name"] == "openmpi"]
     assert ended.code == 0, ended.text
     assert stage["result"] == "skipped" and stage["why"].startswith("not run: there is no /nowhere/bin/mpirun on "), (
         stage
     )
     wanted = ("-e", "cluster_check_openmpi_prefix=/nowhere", "-e", "cluster_check_openmpi=true")
-    ended = cluster.check(*wanted)
+    ended = cluster.check(*wanted, *ONE_SIZE)
     found = [one for one in ended.report["findings"] if one["id"] == "GC-MPI-001"]
     assert ended.code != 0 and [one["hosts"] for one in found] == [list(cluster.hosts)], ended.text
     assert first in ended.report["culprits"]
@@ -274,6 +282,7 @@ def test_without_packages_nothing_stays_locked(new: Installation, cluster: Clust
     assert set(cluster.everywhere(LOCKED).values()) == {""}
 
 
+@OLD_IS_LONG
 def test_a_wrong_sum_ends_the_job(mpi: Mpi) -> None:
     """What the test above relies on: the ranks really look."""
     with mpi.job(held=False, arguments=("--false-rank", "1")) as job:
@@ -281,6 +290,7 @@ def test_a_wrong_sum_ends_the_job(mpi: Mpi) -> None:
     assert all(re.fullmatch(r"element 0 of 1 is \d+ instead of \d+", one["wrong"]) for one in job.answers()), job.text
 
 
+@OLD_IS_LONG
 def test_a_killed_rank_leaves_nothing_on_any_node(mpi: Mpi) -> None:
     with mpi.job() as job:
         job.wait_for_ranks()
@@ -310,6 +320,7 @@ def other_card(cluster: Cluster) -> Iterator[str]:
         cluster.everywhere(forget)
 
 
+@OLD_IS_LONG
 def test_members_may_name_their_cards_differently(mpi: Mpi, other_card: str) -> None:
     """The files are those of before: a network is found by its number, whatever the card is called."""
     with mpi.job() as job:

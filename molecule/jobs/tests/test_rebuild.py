@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lab_cluster import PROJECT, Cluster
+from lab_cluster import ONE_SIZE, PROJECT, Cluster
 from lab_rebuild import Operator, etc, fingerprint, kickstart_script, recap
 
 WAYS = ("gpu_cluster_host_key_fingerprint", "kickstart", "-e rebuild_accept_host_keys=true")
@@ -52,7 +52,7 @@ def test_a_reimaged_node_comes_back_and_its_peers_are_untouched(
     assert operator.known_hosts.read_bytes() == known
     assert cluster.shell(node, "ls -A ~root/.ansible 2>/dev/null; true") == "", "the node was logged into"
 
-    done = operator.play("rebuild", "-e", f"rebuild_hosts={node}", variables=CONSENT, deadline=900)
+    done = operator.play("rebuild", "-e", f"rebuild_hosts={node}", *ONE_SIZE, variables=CONSENT, deadline=900)
     assert done.code == 0, done.text
     assert f"new host key ED25519 {fingerprint(cluster, node)}: accepted by rebuild_accept_host_keys" in done.text
     # The pair first, then everybody.

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lab_cluster import Cluster, Ended
+from lab_cluster import ONE_SIZE, Cluster, Ended
 from lab_network import message_of, recap
 from lab_ssh_mesh import (
     HOST_CERTIFICATE,
@@ -161,7 +161,7 @@ def test_an_expired_certificate_is_named_and_renewed(cluster: Cluster, nodes: li
     assert "expired" in as_user(cluster, one, f"{SSH} {two} true")
     assert "Permission denied" in as_user(cluster, two, f"{SSH} {one} true")
 
-    ended = cluster.check()
+    ended = cluster.check(*ONE_SIZE)
     assert ended.code != 0
     causes = {found["cause"]: found for found in ended.report["findings"] if found["id"] == "GC-SSH-001"}
     assert [found["hosts"] for found in causes.values()] == [[two], [two]]
@@ -182,6 +182,7 @@ def test_an_expired_certificate_is_named_and_renewed(cluster: Cluster, nodes: li
     assert reached(cluster, nodes)
 
 
+@pytest.mark.long
 def test_a_split_mesh_is_named_and_mended(cluster: Cluster, nodes: list[str]) -> None:
     """Two was set up with an authority of its own, and three has lost the one it trusted."""
     one, two, three = nodes
@@ -194,7 +195,7 @@ def test_a_split_mesh_is_named_and_mended(cluster: Cluster, nodes: list[str]) ->
     assert "verification failed" in as_user(cluster, one, f"{SSH} {two} true")
     assert "Permission denied" in as_user(cluster, one, f"{SSH} {three} true")
 
-    ended = cluster.check()
+    ended = cluster.check(*ONE_SIZE)
     assert ended.code != 0
     found = [one for one in ended.report["findings"] if one["id"] == "GC-SSH-004"]
     assert [(one["hosts"], one["severity"]) for one in found] == [([two], "error"), ([three], "error")]
@@ -203,7 +204,7 @@ def test_a_split_mesh_is_named_and_mended(cluster: Cluster, nodes: list[str]) ->
     ended = apply(cluster)
     assert [recap(ended, node)["changed"] for node in (two, three)] == [1, 1], ended.text
     assert reached(cluster, nodes)
-    assert [one["id"] for one in cluster.check().report["findings"] if one["id"].startswith("GC-SSH")] == []
+    assert [one["id"] for one in cluster.check(*ONE_SIZE).report["findings"] if one["id"].startswith("GC-SSH")] == []
 
 
 def test_old_keys_of_a_member_do_not_matter(cluster: Cluster, nodes: list[str]) -> None:

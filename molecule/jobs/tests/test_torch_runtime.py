@@ -129,7 +129,7 @@ class Node:
         pipe = subprocess.DEVNULL
         with subprocess.Popen(argv, cwd=PROJECT, env=environment(), stdout=pipe, stderr=pipe) as process:
             said = self.program(KILL, PREFIX, kind, what)
-            assert process.wait(timeout=60) != 0
+            assert process.wait(timeout=240) != 0
         assert said == "killed\n"
 
     @property

@@ -46,7 +46,7 @@ def pause_a_node(cluster: Cluster, tmp_path: Path) -> None:
         time.sleep(3)
         cluster.lab("pause", node)
         paused = time.monotonic()
-        text = process.communicate(timeout=120)[0]
+        text = process.communicate(timeout=400)[0]
         seconds = time.monotonic() - paused
     finally:
         process.kill()

@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from lab_cluster import PROJECT, Cluster
+from lab_selinux import NODE, state
 
 
 class Machine(Cluster):
@@ -29,3 +32,21 @@ class Machine(Cluster):
 @pytest.fixture(scope="session")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
     return Machine(tmp_path_factory.mktemp("report"))
+
+
+@pytest.fixture(scope="session")
+def settled(machine: Machine) -> dict[str, str]:
+    """The machine as the roles left it, before any test."""
+    return state(machine)
+
+
+@pytest.fixture
+def key_of_train(machine: Machine) -> Iterator[None]:
+    """The operator's key for the ordinary user."""
+    machine.shell(
+        NODE,
+        "install -d -o train -g train -m 0700 /home/train/.ssh; "
+        "install -o train -g train -m 0600 ~root/.ssh/authorized_keys /home/train/.ssh; restorecon -R /home/train",
+    )
+    yield
+    machine.shell(NODE, "rm -rf /home/train/.ssh")

@@ -12,7 +12,7 @@ import pytest
 import run_tests
 import sanity
 from checks import Tally
-from run_tests import Outcome, Part
+from scheduler import Outcome
 
 JUNIT = """<testsuites><testsuite>
 <testcase name="good"/><testcase name="bad"><failure/></testcase>
@@ -24,6 +24,25 @@ def test_junit_is_counted_case_by_case(tmp_path: Path) -> None:
     """A failure and an error are both failures."""
     (tmp_path / "r.xml").write_text(JUNIT, encoding="utf-8")
     assert checks.read_junit(tmp_path / "r.xml") == Tally(passed=1, failed=2, skipped=1)
+
+
+def test_the_slowest_tests_of_several_files_are_remembered(tmp_path: Path) -> None:
+    """With the file that each is in, which is what somebody looks for."""
+    for number in (1, 2):
+        cases = "".join(
+            f'<testcase classname="molecule.jobs.tests.test_{number}" name="t{case}" time="{number}.{case}"/>'
+            for case in range(4)
+        )
+        (tmp_path / f"{number}.xml").write_text(f"<testsuites>{cases}</testsuites>", encoding="utf-8")
+    tally = checks.read_junit(tmp_path / "1.xml") + checks.read_junit(tmp_path / "2.xml")
+    assert [test.name for test in tally.slowest] == [
+        "test_2::t3",
+        "test_2::t2",
+        "test_2::t1",
+        "test_2::t0",
+        "test_1::t3",
+    ]
+    assert tally == Tally(passed=8)
 
 
 def test_no_junit_file_counts_nothing(tmp_path: Path) -> None:
@@ -52,17 +71,6 @@ def test_closing_line(tally: Tally, line: str) -> None:
     """The last line stands alone and names skips only where there are any."""
     outcomes = [Outcome("one", tally, 1.0), Outcome("two", Tally(), 2.0)]
     assert run_tests.summary(outcomes, 2.5).splitlines()[-1] == line
-
-
-def test_a_part_that_breaks_or_checks_nothing_failed() -> None:
-    """Neither may look like success, and neither stops the parts behind it."""
-
-    def broken() -> Tally:
-        raise FileNotFoundError("no such tool")
-
-    assert run_tests.run_part(Part("broken", "", broken)).tally == checks.FAILED
-    assert run_tests.run_part(Part("empty", "", Tally)).tally == checks.FAILED
-    assert run_tests.run_part(Part("good", "", lambda: checks.PASSED)).tally == checks.PASSED
 
 
 RAN = 'Running sanity test "a"\nRunning sanity test "compile" on Python 3.11\nRunning sanity test "c"\n'

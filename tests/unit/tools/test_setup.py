@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import time
 from pathlib import Path
 
 import project
@@ -160,36 +162,70 @@ def test_a_real_folder_is_not_replaced_by_the_link(checkout: Path) -> None:
     assert folder.is_dir()
 
 
-def test_half_made_environment_is_made_again(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stamp is written last, so a run that was interrupted counts as none."""
-    venv = checkout / ".venv"
-    made: list[str] = []
+@pytest.fixture(name="made")
+def fake_environments(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """An empty cache, and environments that hold one package; the first one is interrupted."""
+    made: list[Path] = []
 
     def fake_venv(path: Path) -> None:
         (path / "bin").mkdir(parents=True)
-        (path / "bin" / "ansible-playbook").touch()
+        (path / "bin" / "python").touch()
+        made.append(path)
 
     def fake_install(command: list[str], complaint: str) -> None:
-        made.append(command[0])
+        (made[-1] / "lib/python3.11/site-packages/tool-1.0.dist-info").mkdir(parents=True)
         if len(made) == 1:
             raise setup.SetupError(complaint)
 
+    monkeypatch.setenv("GPU_CLUSTER_CACHE", str(checkout / "cache"))
     monkeypatch.setattr(setup, "create_venv", fake_venv)
     monkeypatch.setattr(setup, "run", fake_install)
+    return made
+
+
+def test_half_made_environment_is_made_again(checkout: Path, made: list[Path]) -> None:
+    """The stamp is written last, so a run that was interrupted counts as none."""
+    venv = checkout / ".venv"
     with pytest.raises(setup.SetupError, match="cannot be installed"):
         setup.install_tools(venv, setup.DEV, setup.DEV_CONSTRAINTS)
-    (venv / "left-over").touch()
+    assert not venv.exists()
+    (made[0] / "left-over").touch()
     setup.install_tools(venv, setup.DEV, setup.DEV_CONSTRAINTS)
     assert not (venv / "left-over").exists()
     setup.install_tools(venv, setup.DEV, setup.DEV_CONSTRAINTS)
     assert len(made) == 2
 
 
+def test_checkouts_share_an_environment_until_somebody_changes_it(checkout: Path, made: list[Path]) -> None:
+    with pytest.raises(setup.SetupError):
+        setup.install_tools(checkout / ".venv", setup.DEV)
+    (checkout / ".venv").mkdir()
+    (checkout / ".venv" / "of-an-older-release").touch()
+    for name in (".venv", ".venv-elsewhere"):
+        setup.install_tools(checkout / name, setup.DEV)
+        assert (checkout / name / "bin" / "python").exists()
+    assert len(made) == 2 and not (checkout / ".venv" / "of-an-older-release").exists()
+    (made[1] / "lib/python3.11/site-packages/a_package_of_somebody-2.0.dist-info").mkdir()
+    setup.install_tools(checkout / ".venv", setup.DEV)
+    assert len(made) == 3 and "somebody" not in setup.packages_in(made[2])
+
+
+def test_environments_that_nobody_uses_go_when_another_one_is_built(checkout: Path, made: list[Path]) -> None:
+    old, recent = (setup.venvs() / f"dev-{name}" for name in ("old", "recent"))
+    for venv, seconds in ((old, setup.UNUSED_SECONDS + 60), (recent, setup.UNUSED_SECONDS - 60)):
+        venv.mkdir(parents=True)
+        (venv / setup.STAMP).touch()
+        os.utime(venv / setup.STAMP, (time.time() - seconds,) * 2)
+    with pytest.raises(setup.SetupError):
+        setup.install_tools(checkout / ".venv", setup.DEV)
+    assert not old.exists() and recent.exists()
+
+
 def test_repeated_set_up_does_nothing() -> None:
     """As a user runs it, in this checkout."""
     stamp = project.VENV / setup.STAMP
-    before = stamp.stat().st_mtime_ns
+    before = stamp.read_text(), stamp.resolve()
     command = [setup.VENV_PYTHON, project.ROOT / "tools" / "setup.py"]
     done = subprocess.run(command, capture_output=True, check=True, text=True)
-    assert stamp.stat().st_mtime_ns == before
+    assert (stamp.read_text(), stamp.resolve()) == before
     assert len(done.stdout.splitlines()) == 1

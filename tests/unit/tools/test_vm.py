@@ -19,14 +19,16 @@ from collections.abc import Callable, Iterator
 from ipaddress import IPv4Address, IPv4Interface
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
-from lab import settings, vm, vm_disk, vm_ports
+from lab import settings, vm, vm_disk, vm_ports, vm_saved
 from lab.shell import LabError
 
 PATHS = vm.MachinePaths(checkout=Path("/a checkout"), cache=Path("/cache"))
 DISK = vm_disk.Disk(Path("/cache/vm/0123"))
+WRITTEN = PATHS.written
 
 MODULES_DEP = """\
 kernel/drivers/virtio/virtio.ko:
@@ -79,7 +81,7 @@ def test_addresses_are_not_those_of_the_lab() -> None:
 
 
 def test_every_card_of_the_machine_is_plugged_into_its_cable() -> None:
-    argv = vm.qemu_argv(DISK)
+    argv = vm.qemu_argv(DISK, WRITTEN)
     pairs = list(pairwise(argv))
     for card in vm.CARDS:
         assert ("-netdev", f"tap,id={card.link},ifname={card.link},script=no,downscript=no") in pairs
@@ -91,12 +93,23 @@ def test_every_card_of_the_machine_is_plugged_into_its_cable() -> None:
     assert [found and found[1] for found in order] == ["eth0", "eth1", "eth2"]
 
 
-def test_nothing_is_written_to_the_cached_disk() -> None:
-    argv = vm.qemu_argv(DISK)
-    drives = [value for word, value in pairwise(argv) if word == "-drive"]
-    assert [drive.split(",")[0] for drive in drives] == ["file=/cache/vm/0123/root.raw", f"file={vm.SEED}"]
-    assert all("snapshot=on" in drive or "readonly=on" in drive for drive in drives)
-    assert "kvm" not in " ".join(argv)
+def test_nothing_is_written_to_what_the_cache_keeps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Neither to the disk nor to a saved state: the machine has a layer of its own above them."""
+    commands: list[list[str]] = []
+    monkeypatch.setattr(vm, "run", lambda argv, **_others: commands.append(argv))
+    paths = vm.MachinePaths(checkout=tmp_path, cache=tmp_path)
+    state = vm_saved.Saved(tmp_path / "vm-saved" / "0123")
+    for begin, below, kind in ((None, DISK.root, "raw"), (state, state.disk, "qcow2")):
+        argv = vm.qemu_argv(DISK, paths.written, begin)
+        drives = [value for word, value in pairwise(argv) if word == "-drive"]
+        assert [drive.split(",")[0] for drive in drives] == [f"file={paths.written}", f"file={vm.SEED}"]
+        assert "readonly=on" in drives[1] and "kvm" not in " ".join(argv)
+        vm._make_disk(paths, DISK, begin)
+        made = commands.pop()
+        assert made[-1] == str(paths.written)
+        assert ("-b", str(below)) in pairwise(made) and ("-F", kind) in pairwise(made)
+        assert ("-incoming" in argv) == (begin is not None)
+    assert not paths.written.is_relative_to(paths.disks) and not paths.saved.is_relative_to(paths.disks)
 
 
 def test_cables_are_made_after_their_bridges() -> None:
@@ -157,15 +170,16 @@ def test_a_pid_that_was_given_to_another_is_not_the_machine(
 def test_kernel_package_is_what_the_meta_package_points_at() -> None:
     listed = "linux-image-cloud-amd64\n  Depends: linux-image-6.1.0-56-cloud-amd64\n  Conflicts: <other>\n"
     assert vm_disk.dependency(listed) == "linux-image-6.1.0-56-cloud-amd64"
-    with pytest.raises(LabError, match="does not know linux-image-cloud-amd64"):
+    with pytest.raises(LabError, match="Debian bookworm has no package linux-image-cloud-amd64 on the mirror"):
         vm_disk.dependency("")
 
 
-def test_version_is_the_one_that_apt_would_install() -> None:
-    policy = "busybox-static:\n  Installed: 1:1.35.0-3\n  Candidate: 1:1.35.0-4\n  Version table:\n"
-    assert vm_disk.candidate(policy) == "1:1.35.0-4"
-    with pytest.raises(LabError, match="no version of busybox-static"):
-        vm_disk.candidate("busybox-static:\n  Installed: (none)\n  Candidate: (none)\n")
+def test_versions_are_those_that_apt_would_install() -> None:
+    policy = (
+        "busybox-static:\n  Installed: 1:1.35.0-3\n  Candidate: 1:1.35.0-4\n  Version table:\n     1:1.35.0-4 500\n"
+    )
+    none = "auditd:\n  Installed: (none)\n  Candidate: (none)\n  Version table:\n"
+    assert vm_disk.candidates(policy + none) == {"busybox-static": "1:1.35.0-4"}
 
 
 def test_disk_is_named_after_everything_that_goes_into_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -278,9 +292,56 @@ def test_control_says_what_qemu_refuses(serve: Server) -> None:
         vm_ports.control(serve(qmp([], refusal)), "set_link", name="eth9", up=False)
 
 
+def several(received: list[object], answers: list[object]) -> Callable[[socket.socket], None]:
+    """As qemu answers one command after the other on one connection."""
+
+    def handle(connection: socket.socket) -> None:
+        with connection.makefile("rw") as file:
+            print(json.dumps({"QMP": {"version": {}}}), file=file, flush=True)
+            for answer in [{}, *answers]:
+                received.append(json.loads(file.readline()))
+                print(json.dumps({"return": answer}), file=file, flush=True)
+
+    return handle
+
+
+def test_a_machine_is_saved_while_it_stands_still_and_goes_on(serve: Server, tmp_path: Path) -> None:
+    """Its memory by qemu, its disk when qemu has written all of it, and the keys that fit it."""
+    checkout, cache = tmp_path / "checkout", tmp_path / "cache"
+    (checkout / ".lab-vm").mkdir(parents=True)
+    (checkout / ".lab-vm" / "known_hosts").write_text("key")
+    (cache / "older").mkdir(parents=True)
+    disk = tmp_path / "disk"
+    disk.write_text("written")
+    received: list[Any] = []
+    path = serve(several(received, [{}, {}, {}, {"status": "active"}, {"status": "completed"}, {}]))
+    state = vm_saved.Saved(cache / "0123")
+    vm_saved.save(path, disk, state, [checkout / ".lab-vm"], checkout)
+    words = [command["execute"] for command in received]
+    assert words[1:4] == ["stop", "migrate-set-parameters", "migrate"] and words[-1] == "cont"
+    assert received[3]["arguments"]["uri"].startswith("exec:cat > ")
+    assert state.disk.read_text() == "written" and [path.name for path in cache.iterdir()] == ["0123"]
+    vm_saved.restore_belongings(state, tmp_path / "other")
+    assert (tmp_path / "other" / ".lab-vm" / "known_hosts").read_text() == "key"
+
+
+def test_a_machine_that_cannot_be_saved_goes_on_and_leaves_nothing(serve: Server, tmp_path: Path) -> None:
+    received: list[Any] = []
+    path = serve(several(received, [{}, {}, {}, {"status": "failed"}, {}]))
+    with pytest.raises(LabError, match="cannot save the memory of the virtual machine: failed"):
+        vm_saved.save(path, tmp_path / "disk", vm_saved.Saved(tmp_path / "cache" / "0123"), [], tmp_path)
+    assert received[-1]["execute"] == "cont" and list((tmp_path / "cache").iterdir()) == []
+
+
+def test_a_restored_machine_runs_when_its_memory_is_read(serve: Server) -> None:
+    received: list[Any] = []
+    vm_saved.go_on(serve(several(received, [{"status": "inmigrate"}, {"status": "paused"}, {}])))
+    assert [command["execute"] for command in received[1:]] == ["query-status", "query-status", "cont"]
+
+
 def test_kernel_starts_with_selinux() -> None:
     """Debian's kernel has it and takes AppArmor unless it is told."""
-    pairs = list(pairwise(vm.qemu_argv(DISK)))
+    pairs = list(pairwise(vm.qemu_argv(DISK, WRITTEN)))
     (line,) = [value for word, value in pairs if word == "-append"]
     assert "security=selinux" in line.split()
 

@@ -149,11 +149,11 @@ def test_the_nodes_of_one_inventory_come_and_go_beside_those_of_the_others(
 ) -> None:
     paths = written(tmp_path, lab=nodes(3), jobs=nodes(1, 11))
     did = podman_has(monkeypatch, *nodes(3), Node(11))
-    changed, keys = containers.reconcile(paths, nodes(2, 11), "image:1", others=nodes(3))
+    changed, keys = containers.reconcile(paths, dict.fromkeys(nodes(2, 11), "image:1"), others=nodes(3))
     assert changed and did == ["made n12"]
     assert list(keys) == ["n11", "n12", "n1", "n2", "n3"] and keys["n12"] == ["new"]
     did.clear()
-    changed, keys = containers.reconcile(paths, nodes(2), "image:1", others=[Node(11)])
+    changed, keys = containers.reconcile(paths, dict.fromkeys(nodes(2), "image:1"), others=[Node(11)])
     assert changed and did == ["removed n3"] and list(keys) == ["n1", "n2", "n11"]
 
 
