@@ -12,6 +12,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -52,11 +53,18 @@ def respond_to_small(connection: socket.socket) -> None:
     threading.Event().wait(5)
 
 
+def stop(listener: socket.socket) -> None:
+    """Close it and end its thread; one left in accept() would, after a pause, take the next file of that number."""
+    with suppress(OSError):
+        listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
+
+
 @pytest.fixture
 def listener() -> Iterator[socket.socket]:
     one = mesh.bind_listener("127.0.0.1", 0)
     yield one
-    one.close()
+    stop(one)
 
 
 def settings(timeout: float = 0.5, source: str = "127.0.0.1") -> dialing.Settings:
@@ -146,13 +154,15 @@ def read_slowly(bytes_per_second: int) -> Callable[[socket.socket], None]:
     return read
 
 
-def slow_listener() -> socket.socket:
+@contextmanager
+def slow_listener() -> Iterator[socket.socket]:
     """With a small receive buffer, so that the sender feels how slowly it is read."""
     one = socket.socket()
     one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16384)
     one.bind(("127.0.0.1", 0))
     one.listen(5)
-    return one
+    yield one
+    stop(one)
 
 
 def test_a_long_payload_that_moves_is_slow_and_not_stalled() -> None:
@@ -251,7 +261,7 @@ def test_calls_go_out_from_the_own_port_that_they_are_given(listener: socket.soc
     targets = [dialing.Target("peer", "127.0.0.1", port, "x", own_port=first.own_port) for port in ports[1:]]
     assert {(one.result, one.own_port) for one in dialing.dial(targets, settings())} == {(mesh.OK, first.own_port)}
     for one in others:
-        one.close()
+        stop(one)
 
 
 def test_an_own_port_that_is_taken_is_left_to_the_kernel(listener: socket.socket) -> None:

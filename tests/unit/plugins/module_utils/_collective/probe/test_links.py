@@ -92,6 +92,7 @@ def nodes() -> Iterator[Nodes]:
     made = Nodes()
     yield made
     for one in made.listeners:
+        one.shutdown(socket.SHUT_RDWR)  # close() alone would leave its thread waiting.
         one.close()
 
 

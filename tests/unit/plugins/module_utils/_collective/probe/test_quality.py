@@ -58,6 +58,7 @@ def workers() -> Iterator[list[Worker]]:
     made: list[Worker] = []
     yield made
     for one in made:
+        one.listener.shutdown(socket.SHUT_RDWR)  # close() alone would leave its thread waiting.
         one.listener.close()
 
 
