@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import whole_number
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall import ssh
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._kernels import compare_kernels, newest_kernel
@@ -178,7 +179,8 @@ def _named(entry: Mapping[str, Any], path: str, links: Sequence[Link], problems:
 
 
 def _mtu_problem(mtu: Any, variable: str, link: Link) -> Problem | None:
-    if not str(mtu).isdigit() or (link.min_mtu <= int(mtu) and (not link.max_mtu or int(mtu) <= link.max_mtu)):
+    wanted = whole_number(mtu)
+    if wanted is None or (link.min_mtu <= wanted and (not link.max_mtu or wanted <= link.max_mtu)):
         return None
     limits = f"{link.min_mtu} to {link.max_mtu} bytes" if link.max_mtu else f"at least {link.min_mtu} bytes"
     return Problem(variable, str(mtu), ERR_MTU % (link.name, limits), "choose an MTU in this range")
@@ -292,9 +294,9 @@ def parse_os_release(text: str) -> dict[str, str]:
 def is_supported_system(release: dict[str, str]) -> bool:
     """Whether it is EL of a supported major version."""
     family = {release.get("ID", "")} | set(release.get("ID_LIKE", "").split())
-    major = release.get("VERSION_ID", "").split(".")[0]
+    major = whole_number(release.get("VERSION_ID", "").split(".")[0])
     # Fedora itself is no EL: its ID is fedora, and its versions are far above.
-    return bool(family & {"rhel", "centos"}) and major.isdigit() and int(major) in SUPPORTED_MAJORS
+    return bool(family & {"rhel", "centos"}) and major in SUPPORTED_MAJORS
 
 
 def host_problems(expected: Expected, observed: Observed) -> list[Problem]:

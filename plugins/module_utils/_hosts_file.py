@@ -12,9 +12,9 @@ import ipaddress
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any
 
-Address = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import Address, address_of, not_a_host
 
 BEGIN = "# BEGIN gpu_cluster members (managed by Ansible: changes up to END are lost)"
 END = "# END gpu_cluster members"
@@ -58,10 +58,10 @@ def _address_of(text: str) -> Address | None:
 def _management_names(members: Sequence[Mapping[str, Any]], shorts: Sequence[str]) -> list[str]:
     """The lines with management addresses: those that mean one node, seen from every node."""
     names = [str(member["name"]) for member in members]
-    addresses = [_address_of(str(member["management_address"])) for member in members]
+    addresses = [address_of(str(member["management_address"])) for member in members]
     lines = []
     for member, name, short, address in zip(members, names, shorts, addresses):
-        if address is None or address.is_loopback or address.is_link_local or addresses.count(address) > 1:
+        if address is None or not_a_host(address) or addresses.count(address) > 1:
             continue
         alias = (short if _unique(short, shorts) else name) + MANAGEMENT_SUFFIX
         if address != _address_of(str(member["fabric_address"])) and alias not in names:

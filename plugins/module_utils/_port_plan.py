@@ -14,6 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import (
+    FIRST_PORT,
+    LAST_PORT,
+    whole_number,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, nearest, shown
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_ranges import PortRange, left_over, merged
 
@@ -30,8 +35,6 @@ DEFAULTS: dict[str, Any] = {
     "process_groups": 32,
 }
 RANGES = ("rendezvous", "ephemeral", "mpi")
-FIRST_PORT = 1
-LAST_PORT = 65535
 EPHEMERAL_MINIMUM = 1024
 PROTOCOLS = ("tcp", "udp", "sctp")
 #: Catches slips of the pen; no node has that many ranks, and no rank that many groups.
@@ -63,8 +66,8 @@ ERR_OVERLAP = "overlaps with %s (%s)"
 ERR_UNRESERVED = "lies in %s (%s), from which the kernel gives ports to any connection; %s is not reserved"
 ERR_RESERVED_OUTSIDE = "lies outside of %s (%s), so reserving it has no effect"
 
-_RANGE = re.compile(r"^\s*(\d{1,6})\s*-\s*(\d{1,6})\s*$")
-_SPAN = re.compile(r"^\s*(\d{1,6})(?:\s*-\s*(\d{1,6}))?\s*(?:/\s*([a-z]+)\s*)?$")
+_RANGE = re.compile(r"\s*([0-9]{1,6})\s*-\s*([0-9]{1,6})\s*")
+_SPAN = re.compile(r"\s*([0-9]{1,6})(?:\s*-\s*([0-9]{1,6}))?\s*(?:/\s*([a-z]+)\s*)?")
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,7 @@ class _Reader:
         return span if len(self.problems) == wrong else None
 
     def range(self, key: str, value: Any) -> PortRange | None:
-        match = _RANGE.match(value) if isinstance(value, str) else None
+        match = _RANGE.fullmatch(value) if isinstance(value, str) else None
         if match is None:
             self.refuse(key, value, ERR_RANGE_TYPE, f'write it like "{DEFAULTS[key]}"')
             return None
@@ -160,7 +163,9 @@ class _Reader:
         spans = []
         for index, item in enumerate(value):
             place = f"{key}[{index}]"
-            match = None if isinstance(item, bool) else _SPAN.match(str(item)) if isinstance(item, (str, int)) else None
+            match = (
+                None if isinstance(item, bool) else _SPAN.fullmatch(str(item)) if isinstance(item, (str, int)) else None
+            )
             protocol = (match.group(3) or "tcp") if match else ""
             if match is None or (match.group(3) and not protocols):
                 self.refuse(place, item, rule, example)
@@ -180,20 +185,19 @@ class _Reader:
         ports: list[int] = []
         for entry in items:
             # -e and templates hand numbers over as text.
-            item = int(entry) if isinstance(entry, str) and entry.strip().isdigit() else entry
-            if isinstance(item, bool) or not isinstance(item, int):
+            item = whole_number(entry)
+            if item is None:
                 self.refuse("ssh", value, ERR_SSH_TYPE, f"write it like {DEFAULTS['ssh']} or [22, 2222]")
             elif self.bounded("ssh", item, PortRange(item, item)) is not None and item not in ports:
                 ports.append(item)
         return tuple(ports)
 
     def count(self, key: str, value: Any, most: int) -> int:
-        if isinstance(value, str) and value.strip().isdigit():
-            value = int(value)
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        number = whole_number(value)
+        if number is None or not 1 <= number <= most:
             self.refuse(key, value, ERR_COUNT % (1, most), f"write it like {DEFAULTS[key]}")
             return 0
-        return int(value)
+        return number
 
 
 def _collisions(

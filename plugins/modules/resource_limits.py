@@ -149,6 +149,7 @@ from typing import NamedTuple
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import whole_number
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import (
     read_text,
@@ -213,8 +214,8 @@ class Node:
         """How far this node can raise the limit, empty when it reaches what is wanted."""
         item = limits.ITEMS[limit.item]
         first = limits.parse_proc_limits(read_text("/proc/1/limits")).get(item.kernel, ("", ""))[1]
-        wanted = limit.kernel_value
-        if first == limits.UNLIMITED or (wanted is not None and first.isdigit() and wanted <= int(first)):
+        wanted, most = limit.kernel_value, whole_number(first)
+        if first == limits.UNLIMITED or (wanted is not None and most is not None and wanted <= most):
             return ""
         number = getattr(resource, f"RLIMIT_{item.systemd}")
         before = resource.getrlimit(number)
@@ -246,7 +247,7 @@ class Node:
     def sshd_limits(self) -> dict[str, tuple[str, str]]:
         """What the node's sshd runs with; nothing when it is started for each connection."""
         pid = self.run(["systemctl", "show", "--property=MainPID", "--value", "sshd.service"])[1].strip()
-        return limits.parse_proc_limits(read_text(f"/proc/{pid}/limits")) if pid.isdigit() and pid != "0" else {}
+        return limits.parse_proc_limits(read_text(f"/proc/{pid}/limits")) if whole_number(pid) else {}
 
     def service(self, user: str) -> dict[str, tuple[str, str]]:
         """What a service has."""

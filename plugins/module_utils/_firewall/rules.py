@@ -11,12 +11,12 @@ starts firewalld, a second policy opens ssh to everybody, whatever the zone of t
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import address_of, not_a_host
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
 
 FOLDER = "/etc/firewalld"
@@ -35,14 +35,14 @@ CONFIRM_SECONDS = (15, 600)
 
 RULE_NO_PEERS = "there is no member whose address could be let in"
 RULE_PEER = "expected an IP address without prefix length"
-RULE_SPECIAL_PEER = "no packet of a member has this source address"
+RULE_SPECIAL_PEER = "no packet of a member has this source address (%s)"
 RULE_PORT = "expected a port or a range with its protocol (tcp, udp or sctp)"
 RULE_NO_PORTS = "no port would be open to the members"
 RULE_SSH_PORT = "expected ports from 1 to 65535"
 RULE_NO_SSH_PORTS = "sshd has to listen somewhere"
 RULE_SECONDS = f"expected {CONFIRM_SECONDS[0]} to {CONFIRM_SECONDS[1]} seconds"
 
-_PORT = re.compile(r"^(\d{1,5})(?:-(\d{1,5}))?/(tcp|udp|sctp)$")
+_PORT = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?/(tcp|udp|sctp)")
 _RPFILTER = re.compile(r"^[ \t]*IPv6_rpfilter[ \t]*=[ \t]*(\S*)[ \t]*$", re.MULTILINE)
 #: What makes a policy open or close something, by its name on D-Bus; all of it is empty in our policies.
 _OTHER_CONTENT = (
@@ -136,14 +136,15 @@ def _addresses(peers: Sequence[str], problems: list[Problem]) -> dict[int, tuple
     found: dict[int, set[Any]] = {4: set(), 6: set()}
     for index, peer in enumerate(peers):
         name = f"cluster_firewall_peers[{index}]"
-        try:
-            address = ipaddress.ip_address(peer.strip())
-        except ValueError:
+        address = address_of(peer)
+        if address is None:
             problems.append(Problem(name, shown(peer), RULE_PEER, "write it as 192.0.2.11 or 2001:db8::11"))
             continue
-        mapped = address.version == 6 and (address.ipv4_mapped is not None or address.scope_id)
-        if address.is_unspecified or address.is_loopback or address.is_multicast or mapped:
-            problems.append(Problem(name, shown(peer), RULE_SPECIAL_PEER, "name an address of the member's interface"))
+        kind = not_a_host(address)
+        if kind:
+            problems.append(
+                Problem(name, shown(peer), RULE_SPECIAL_PEER % kind, "name an address of the member's interface")
+            )
             continue
         found[address.version].add(address)
     if not peers:
@@ -156,7 +157,7 @@ def _spans(ports: Sequence[str], problems: list[Problem]) -> list[tuple[str, str
     """Ports and protocol of each entry, in the order given, none twice."""
     spans: list[tuple[str, str]] = []
     for index, port in enumerate(ports):
-        match = _PORT.match(port.strip())
+        match = _PORT.fullmatch(port.strip())
         first = int(match.group(1)) if match else 0
         last = int(match.group(2) or first) if match else 0
         if match is None or not 1 <= first <= last <= 65535:

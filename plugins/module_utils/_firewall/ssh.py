@@ -5,11 +5,16 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import (
+    LOOPBACK,
+    address_of,
+    not_a_host,
+    port_of,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.program import read_text
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
 
@@ -26,11 +31,9 @@ def _port(address: str) -> int:
     """The port of ``192.0.2.1:22``, ``[::]:22``, ``*:22`` or ``22``; 0 where only this node itself can connect."""
     host, _colon, port = address.rpartition(":")
     host = host.strip("[]").partition("%")[0]
-    try:
-        local = ipaddress.ip_address(host).is_loopback if host not in ("", "*") else False
-    except ValueError:
-        local = False
-    return 0 if local or not port.isdigit() else int(port)
+    address = address_of(host)
+    local = address is not None and not_a_host(address) == LOOPBACK
+    return 0 if local else port_of(port) or 0
 
 
 def listening(listeners: str, command_lines: Mapping[int, str]) -> set[int]:

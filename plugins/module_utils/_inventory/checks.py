@@ -15,6 +15,16 @@ from typing import Any
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import (
+    HOST_NAME,
+    LINK_LOCAL,
+    LOOPBACK,
+    address_of,
+    interface_of,
+    not_a_host,
+    port_of,
+    whole_number,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits, speed_limits
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import gpus, host_keys, labels, users
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import (
@@ -25,11 +35,9 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.m
     FURTHER_ADDRESSES,
     INTERFACES,
     Unreadable,
-    address_of,
     fabric_address_problems,
     fabric_interface_problems,
     further_address_problems,
-    interface_of,
     is_sample,
     management_address,
 )
@@ -101,6 +109,8 @@ LOOKED_WITH: dict[str, type | tuple[type, ...]] = {
     "torch_runtime_prefix": str,
 }
 LOOKING_ROLE = "preflight"
+#: Where ssh of this machine may well lead to a member: a tunnel, or a cable between the two.
+NEAR = (LOOPBACK, LINK_LOCAL, "with the name of an interface")
 #: First labels of names that mean the loopback address on every machine.
 LOOPBACK_NAMES = ("localhost", "localhost4", "localhost6", "ip6-localhost", "ip6-loopback")
 
@@ -108,6 +118,10 @@ ERR_EMPTY_GROUP = f"the group has no hosts in this inventory; expected at least 
 ERR_WORLD_OF_ONE = f"expected at least {MINIMUM_MEMBERS} members, found 1 (%s)"
 ERR_HOST_NAME = "the name in the inventory becomes a name in /etc/hosts: expected letters, digits, '-', '_' and '.'"
 ERR_LOOPBACK_NAME = "is a name of the loopback address on every machine"
+ERR_SAME_NAME = "is the same name as %s: names of hosts do not differ in upper and lower case"
+ERR_NOT_DIALED = "no machine can be reached at this address (%s)"
+ERR_SSH_PORT = "expected a port from 1 to 65535, in the digits 0 to 9"
+ERR_DIGITS = "expected a whole number, in the digits 0 to 9"
 ERR_DUPLICATE_FABRIC = "is also the fabric address of %s"
 ERR_DUPLICATE_MANAGEMENT = "is also the ssh address of %s"
 ERR_FOREIGN_ADDRESS = "is the ssh address of another member, %s"
@@ -115,8 +129,6 @@ ERR_OTHER_SUBNET = "lies in %s, %d of %d members are in %s; members of different
 ERR_OTHER_PORTS = "differs from the port plan of %d of %d members"
 ERR_UNKNOWN = "no role of this collection has such a variable"
 ERR_NOT_TEXT = "expected a string, found a %s"
-
-_HOST_NAME = re.compile(r"^[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?$")
 
 RoleSpecs = Mapping[str, Mapping[str, Mapping[str, Any]]]
 Variables = Mapping[str, Mapping[str, Any]]
@@ -157,6 +169,7 @@ def _address_problems(variables: Variables, hosts: Sequence[str]) -> list[Proble
         management[host] = str(address) if address is not None else spelled.lower()
         managed.setdefault(management[host], []).append(host)
         reached.setdefault((management[host], str(variables[host].get("ansible_port", 22))), []).append(host)
+    spellings = Counter(host.lower() for host in hosts)
     networks = Counter(str(interface.network) for interface in fabric.values() if interface is not None)
     usual, usual_count = networks.most_common(1)[0] if networks else ("", 0)
 
@@ -167,11 +180,15 @@ def _address_problems(variables: Variables, hosts: Sequence[str]) -> list[Proble
         found = fabric_address_problems(own.get(FABRIC_ADDRESS)) + fabric_interface_problems(own.get(FABRIC_INTERFACE))
         found += further_address_problems(own.get(FURTHER_ADDRESSES))
         value = shown(own.get(FABRIC_ADDRESS))
-        if address_of(host) is not None or not _HOST_NAME.match(host):
+        if address_of(host) is not None or not HOST_NAME.fullmatch(host):
             fix = "give the host a name, and its address in ansible_host"
             found.append(Problem("inventory_hostname", host, ERR_HOST_NAME, fix))
         if host.lower().split(".")[0] in LOOPBACK_NAMES:
             found.append(Problem("inventory_hostname", host, ERR_LOOPBACK_NAME, "give the host a name of its own"))
+        if spellings[host.lower()] > 1:
+            others = ", ".join(other for other in hosts if other != host and other.lower() == host.lower())
+            fix = "give each machine a name of its own"
+            found.append(Problem("inventory_hostname", host, ERR_SAME_NAME % others, fix))
         if interface is not None:
             text = str(interface.ip)
             twins = [other for other in holders[text] if other != host]
@@ -193,6 +210,12 @@ def _address_problems(variables: Variables, hosts: Sequence[str]) -> list[Proble
         elif address is not None and is_sample(address):
             fix = "write the address at which ssh reaches the node"
             found.append(Problem("ansible_host", spelled, ERR_SAMPLE, fix))
+        elif address is not None and not_a_host(address) not in ("", *NEAR):
+            fix = "write the address at which ssh reaches the node"
+            found.append(Problem("ansible_host", spelled, ERR_NOT_DIALED % not_a_host(address), fix))
+        port = own.get("ansible_port", 22)
+        if port is not None and not isinstance(port, Unreadable) and port_of(port) is None:
+            found.append(Problem("ansible_port", shown(port), ERR_SSH_PORT, "write the port of sshd, such as 22"))
         twins = [other for other in reached[(management[host], str(own.get("ansible_port", 22)))] if other != host]
         if twins:
             rule = ERR_DUPLICATE_MANAGEMENT % ", ".join(twins)
@@ -252,6 +275,13 @@ def option_problem(name: str, value: Any, option: Mapping[str, Any], role: str) 
         # Ansible would print such a value and take the result for the string.
         found = "dictionary" if isinstance(value, Mapping) else "list"
         return Problem(name, shown(value), ERR_NOT_TEXT % found, fix)
+    if "int" in (kind, option.get("elements")):
+        numbers = value.split(",") if isinstance(value, str) and kind == "list" else value
+        numbers = numbers if isinstance(numbers, (list, tuple)) else (numbers,)
+        # Ansible would take digits of any script, and underscores between them.
+        foreign = [one for one in numbers if isinstance(one, str) and whole_number(one) is None]
+        if foreign:
+            return Problem(name, shown(value), ERR_DIGITS, fix)
     spec = {key: entry for key, entry in option.items() if key not in ("default", "required", "description")}
     result = ArgumentSpecValidator({name: spec}).validate({name: value})
     if not result.error_messages:
@@ -315,7 +345,7 @@ def _unmeasured_problems(variables: Variables, hosts: Sequence[str], specs: Role
     problems: list[Problem] = []
     for host in hosts:
         sizes = variables[host].get(speed_limits.SIZES, default)
-        whole = isinstance(sizes, (list, tuple)) and all(str(one).isdigit() for one in sizes)
+        whole = isinstance(sizes, (list, tuple)) and all((whole_number(one) or 0) > 0 for one in sizes)
         if speed_limits.VARIABLE in variables[host] and whole:
             found = speed_limits.unmeasured(variables[host][speed_limits.VARIABLE], [int(one) for one in sizes])
             problems.extend(problem.on(host) for problem in found)

@@ -13,12 +13,16 @@ import ipaddress
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import (
+    Address,
+    Interface,
+    address_of,
+    interface_of,
+    not_a_host,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
-
-Address = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
-Interface = Union[ipaddress.IPv4Interface, ipaddress.IPv6Interface]
 
 FABRIC_ADDRESS = "gpu_cluster_fabric_address"
 FABRIC_INTERFACE = "gpu_cluster_fabric_interface"
@@ -89,24 +93,6 @@ class MembersError(Exception):
         self.problems = list(problems)
 
 
-def address_of(text: Any) -> Address | None:
-    """The IP address that ``text`` spells, or None (host names, other types)."""
-    try:
-        return ipaddress.ip_address(str(text).strip()) if isinstance(text, str) else None
-    except ValueError:
-        return None
-
-
-def interface_of(text: Any) -> Interface | None:
-    """The address with prefix length that ``text`` spells, or None."""
-    if not isinstance(text, str) or "/" not in text:
-        return None
-    try:
-        return ipaddress.ip_interface(str(text).strip())
-    except ValueError:
-        return None
-
-
 def is_sample(address: Address) -> bool:
     """Whether the address belongs to a network that is reserved for documentation."""
     return any(address in network for network in SAMPLE_NETWORKS)
@@ -133,9 +119,9 @@ def fabric_address_problems(value: Any) -> list[Problem]:
     if interface is None:
         return problem(ERR_NOT_CIDR, example)
     address, network = interface.ip, interface.network
-    for kind in ("unspecified", "loopback", "multicast", "link_local"):
-        if getattr(address, "is_" + kind):
-            return problem(ERR_NOT_A_HOST % kind.replace("_", "-"), example)
+    kind = not_a_host(address)
+    if kind:
+        return problem(ERR_NOT_A_HOST % kind, example)
     if is_sample(address):
         return problem(ERR_SAMPLE, "write the node's own address on the data network")
     if network.num_addresses > 2:
@@ -172,13 +158,7 @@ def further_address_problems(value: Any) -> list[Problem]:
     for index, text in enumerate(value):
         place = f"{FURTHER_ADDRESSES}[{index}]"
         address = address_of(text)
-        if (
-            address is None
-            or address.is_unspecified
-            or address.is_loopback
-            or address.is_multicast
-            or address.is_link_local
-        ):
+        if address is None or not_a_host(address):
             problems.append(Problem(place, shown(text), ERR_NOT_ADDRESS, example))
         elif is_sample(address):
             problems.append(Problem(place, shown(text), ERR_SAMPLE, "write an address of this host, or remove it"))

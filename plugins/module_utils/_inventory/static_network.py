@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import address_of, interface_of
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import (
     FABRIC_ADDRESS,
     FABRIC_INTERFACE,
@@ -18,10 +19,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.m
     INTERFACES,
     Address,
     Entry,
-    address_of,
     entries_of,
     further_addresses,
-    interface_of,
     management_address,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown

@@ -5,28 +5,33 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import (
+    HOST_NAME,
+    LAST_PORT,
+    interface_of,
+    not_a_host,
+    port_of,
+    whole_number,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
 
 SCHEMA = 1
 #: What torchrun and most scripts take when nobody says anything (torch/distributed/run.py); used where it is in range.
 USUAL_PORT = 29500
-LAST_PORT = 65535
 #: More than any machine has GPUs; catches a slip of the pen.
 MOST_SLOTS = 256
 #: What useradd of EL accepts, without the trailing ``$`` of Samba's machine accounts.
 USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
-#: A name of the inventory: it becomes a key of JSON and a word in messages.
-NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 ERR_NO_MEMBERS = "the list of members is empty"
 ERR_MEMBER = "a member has name, fabric_address and fabric_prefix"
 ERR_NAME = "no name of a host"
 ERR_ADDRESS = "no address with a prefix length"
+ERR_NOT_A_HOST = "it is not the address of a network card (%s)"
 ERR_TWICE = "two members have it"
 ERR_NODE = "this node is not among the members: %s"
 ERR_USER = "no name of a user"
@@ -104,13 +109,6 @@ def is_path(value: Any) -> bool:
     return isinstance(value, str) and bool(re.fullmatch(r"/[A-Za-z0-9_.+@%/-]+", value)) and not value.endswith("/")
 
 
-def number(value: Any) -> int | None:
-    """A whole number, also one that a template has made a text of."""
-    if isinstance(value, bool) or not re.fullmatch(r"-?[0-9]{1,9}", str(value)):
-        return None
-    return int(value)
-
-
 def _ports(ssh: Any, rendezvous: Any) -> tuple[tuple[int, int, int], list[Problem]]:
     """The port of sshd, and the first and the last one of the rendezvous range."""
     if not isinstance(rendezvous, Mapping) or not {"first", "last"} <= set(rendezvous):
@@ -124,8 +122,8 @@ def _ports(ssh: Any, rendezvous: Any) -> tuple[tuple[int, int, int], list[Proble
     }
     ports = []
     for variable, value in named.items():
-        port = number(value)
-        if port is None or not 1 <= port <= LAST_PORT:
+        port = port_of(value)
+        if port is None:
             problems.append(Problem(variable, shown(value), ERR_PORT, "correct it"))
         else:
             ports.append(port)
@@ -147,18 +145,19 @@ def _members(given: Any, slots: Any) -> tuple[list[Member], list[Problem]]:
             problems.append(Problem(variable, shown(entry), ERR_MEMBER, FIX_MEMBERS))
             continue
         name = str(entry["name"])
-        if not NAME.fullmatch(name):
+        if not HOST_NAME.fullmatch(name):
             problems.append(Problem(f"{variable}.name", shown(name), ERR_NAME, "correct the name in the inventory"))
         text = f"{entry['fabric_address']}/{entry['fabric_prefix']}"
-        try:
-            address = ipaddress.ip_interface(text)
-        except ValueError:
+        address = interface_of(text)
+        kind = "" if address is None else not_a_host(address.ip)
+        if address is None or kind:
+            rule = ERR_NOT_A_HOST % kind if kind else ERR_ADDRESS
             fix = "correct gpu_cluster_fabric_address of this host"
-            problems.append(Problem(f"{variable}.fabric_address", shown(text), ERR_ADDRESS, fix))
+            problems.append(Problem(f"{variable}.fabric_address", shown(text), rule, fix))
             continue
         interface = str(entry.get("fabric_interface", ""))
         members.append(Member(name, str(address.ip), str(address.network), 1, interface))
-    problems += _doubles("name", [member.name for member in members])
+    problems += _doubles("name", [member.name.lower() for member in members])
     problems += _doubles("fabric_address", [member.address for member in members])
     counts, found = _slots(slots, [member.name for member in members])
     return [member._replace(slots=counts.get(member.name, 1)) for member in members], problems + found
@@ -175,7 +174,7 @@ def _slots(given: Any, names: list[str]) -> tuple[dict[str, int], list[Problem]]
     entries = given if isinstance(given, Mapping) else dict.fromkeys(names, given)
     problems, slots = [], {}
     for name, value in entries.items():
-        count = number(value)
+        count = whole_number(value)
         if count is None or not -1 <= count <= MOST_SLOTS:
             variable = f"launcher_slots[{name}]" if isinstance(given, Mapping) else "launcher_slots"
             problems.append(Problem(variable, shown(value), ERR_SLOTS, "write how many ranks the node takes"))

@@ -15,6 +15,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import whole_number
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
 
 CONF_PATH = "/etc/nccl.conf"
@@ -218,10 +219,11 @@ def _sockets(settings: Mapping[Any, Any]) -> list[Problem]:
     numbers = {}
     for name, most in ((THREADS, MOST_THREADS), (SOCKETS, MOST_SOCKETS)):
         value = str(settings.get(name, 1))
-        if not value.isascii() or not value.isdigit() or not 1 <= int(value) <= most:
+        number = whole_number(value)
+        if number is None or not 1 <= number <= most:
             problems.append(Problem(f"nccl_settings[{name}]", shown(settings[name]), ERR_RANGE % most, "correct it"))
         else:
-            numbers[name] = int(value)
+            numbers[name] = number
     if len(numbers) == 2 and numbers[THREADS] * numbers[SOCKETS] > MOST_SOCKETS:
         product = numbers[THREADS] * numbers[SOCKETS]
         problems.append(Problem("nccl_settings", "", ERR_PRODUCT % product, "lower one of them"))

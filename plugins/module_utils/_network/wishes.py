@@ -16,17 +16,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Callable, TypeVar, Union
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import (
+    LINK_LOCAL,
+    LOOPBACK,
+    Address,
+    address_of,
+    interface_of,
+    not_a_host,
+    whole_number,
+)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import (
+    Interface as CidrInterface,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import (
     ERR_BROADCAST,
     ERR_NETWORK,
     ERR_NOT_A_HOST,
     ERR_NOT_CIDR,
-    Address,
-    address_of,
-    interface_of,
-)
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import (
-    Interface as CidrInterface,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, nearest, shown
 
@@ -291,12 +297,11 @@ def _own_address(text: str, path: str) -> CidrInterface:
     return interface
 
 
-def _refuse_special(address: Address, text: str, path: str) -> None:
-    """Refuse an address that no single machine can have, or that others do not see."""
-    for kind in ("unspecified", "loopback", "multicast", "link_local", "reserved"):
-        if getattr(address, "is_" + kind):
-            rule = ERR_NOT_A_HOST % kind.replace("_", "-")
-            raise _Refused(path, text, rule, "use an address of your network")
+def _refuse_special(address: Address, text: str, path: str, but: str = "") -> None:
+    """Refuse an address that no single machine can have, or that others do not see. ``but``: a kind that may be."""
+    kind = not_a_host(address)
+    if kind not in ("", but):
+        raise _Refused(path, text, ERR_NOT_A_HOST % kind, "use an address of your network")
 
 
 def _router(text: str, path: str, own: Sequence[CidrInterface], sure: bool) -> Address:
@@ -304,9 +309,8 @@ def _router(text: str, path: str, own: Sequence[CidrInterface], sure: bool) -> A
     address = address_of(text)
     if address is None or "%" in text:
         raise _Refused(path, text, ERR_NOT_ADDRESS, 'write it like "192.0.2.1"')
-    local = address.version == 6 and address.is_link_local
-    if not local:
-        _refuse_special(address, text, path)
+    _refuse_special(address, text, path, LINK_LOCAL if address.version == 6 else "")
+    local = not_a_host(address) == LINK_LOCAL
     subnets = [one for one in own if one.version == address.version]
     if sure and not subnets:
         fix = "give it one, or move this to the interface that has one"
@@ -336,7 +340,7 @@ def _target(given: Mapping[str, Any], path: str, own: Sequence[CidrInterface], s
         raise _Refused(path, text, ERR_HOST_BITS, f"write {network}")
     if network.prefixlen == 0 and given["table"] in (None, 254):
         raise _Refused(path, text, ERR_DEFAULT_ROUTE, "name its router in gateway instead")
-    if network.is_multicast or network.is_loopback or network.is_link_local:
+    if not_a_host(network.network_address) in ("multicast", LOOPBACK, LINK_LOCAL):
         raise _Refused(path, text, ERR_NOT_NETWORK, "the kernel has routes of its own for such networks")
     if sure and not any(one.version == network.version for one in own):
         raise _Refused(path, text, ERR_NO_FAMILY % network.version, "move it to an interface that has one")
@@ -348,8 +352,7 @@ def _server(text: str, path: str, own: Sequence[CidrInterface], sure: bool) -> s
     address = address_of(text)
     if address is None or "%" in text:
         raise _Refused(path, text, ERR_NOT_ADDRESS, 'write it like "192.0.2.53"')
-    if not address.is_loopback:
-        _refuse_special(address, text, path)
+    _refuse_special(address, text, path, LOOPBACK)
     if sure and not any(one.version == address.version for one in own):
         fix = "NetworkManager wants a server at an interface of its family: move it to one"
         raise _Refused(path, text, ERR_NO_FAMILY % address.version, fix)
@@ -721,7 +724,7 @@ def hostname_problems(value: Any, variable: str = HOSTNAME) -> list[Problem]:
 def confirm_seconds_problems(value: Any, variable: str = CONFIRM_SECONDS) -> list[Problem]:
     """Whether this is a time in which a change can be confirmed."""
     low, high = CONFIRM_LIMITS
-    number = int(value) if isinstance(value, str) and re.fullmatch("[0-9]+", value) else value
-    if isinstance(number, int) and not isinstance(number, bool) and low <= number <= high:
+    number = whole_number(value)
+    if number is not None and low <= number <= high:
         return []
     return [Problem(variable, shown(value), ERR_RANGE % (low, high) + " seconds", "choose a value in this range")]

@@ -5,12 +5,17 @@
 
 from __future__ import annotations
 
-import ipaddress
 import posixpath
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import (
+    LAST_PORT,
+    interface_of,
+    not_a_host,
+    whole_number,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
 
 TRANSPORTS = ("tcp", "ucx")
@@ -18,7 +23,6 @@ TRANSPORTS = ("tcp", "ucx")
 PORTS = ("btl_tcp_port_min_v4", "btl_tcp_port_range_v4", "btl_tcp_port_min_v6", "btl_tcp_port_range_v6")
 #: btl tcp itself starts here (ompi_info --param btl tcp, 4.1.4 and 5.0.11); below are the privileged ports.
 FIRST_PORT = 1024
-LAST_PORT = 65535
 #: Catches slips of the pen.
 MOST_THREADS = 4096
 PACKAGE = re.compile(r"[A-Za-z0-9][\w.+-]*")
@@ -27,7 +31,7 @@ DEVICE = re.compile(r"[A-Za-z][\w.-]*(:\d+)?")
 
 ERR_LIST = "a list is expected"
 ERR_NETWORK = "no network in CIDR form"
-ERR_LOOPBACK = "it is on this node only"
+ERR_NO_HOSTS = "no other member can be reached in it (%s)"
 ERR_TWICE = "it is in the list twice"
 ERR_PORTS = "expected the keys {}".format(", ".join(PORTS))
 ERR_PORT = (
@@ -130,9 +134,8 @@ def read(wishes: Mapping[str, Any]) -> tuple[Wishes, list[Problem]]:
 
 def _number(value: Any) -> int:
     """A whole number, also as text, as templates write it; -1 for what is none."""
-    if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
-        return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else -1
+    number = whole_number(value)
+    return -1 if number is None else number
 
 
 def _list(
@@ -156,15 +159,13 @@ def _list(
 
 def _network(value: Any) -> tuple[str, str, str]:
     """An address with a prefix, without its host bits."""
-    try:
-        if not isinstance(value, str) or "/" not in value:
-            raise ValueError(value)
-        network = ipaddress.ip_interface(value.strip()).network
-    except ValueError:
+    found = interface_of(value)
+    if found is None:
         return "", ERR_NETWORK, "write it like 192.0.2.0/24"
-    if network.is_loopback:
-        return "", ERR_LOOPBACK, "write the data network of the cluster"
-    return str(network), "", ""
+    kind = not_a_host(found.ip) or not_a_host(found.network.network_address)
+    if kind:
+        return "", ERR_NO_HOSTS % kind, "write the data network of the cluster"
+    return str(found.network), "", ""
 
 
 def _package(value: Any) -> tuple[str, str, str]:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import address_of, not_a_host
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._hosts_file import MANAGEMENT_SUFFIX
 
 Members = Sequence[Mapping[str, Any]]
@@ -20,13 +21,8 @@ Members = Sequence[Mapping[str, Any]]
 
 def _address(text: str) -> str:
     """An address in its usual form, empty for what is none, or means every machine."""
-    try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
-        return ""
-    if address.is_loopback or address.is_link_local or address.is_unspecified:
-        return ""
-    return str(address)
+    address = address_of(text)
+    return "" if address is None or not_a_host(address) else str(address)
 
 
 def addresses(member: Mapping[str, Any]) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import whole_number
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.rails import SYSCTL_PATH as RAILS_PATH
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._tuning.dropins import ConfFile, Override, in_order
@@ -113,8 +114,9 @@ def boot_overrides(parameters: Sequence[Parameter], own: ConfFile, files: Iterab
 def _wins(modified: str, wanted: str) -> str | None:
     """What a value of a profile makes of ours: tuned sets ``>1`` only over smaller values, ``<1`` over larger ones."""
     sign, value = (modified[0], modified[1:].strip()) if modified[:1] in ("<", ">") else ("", modified)
-    if sign and value.isdigit() and wanted.isdigit():
-        larger = int(value) > int(wanted)
+    found, least = whole_number(value), whole_number(wanted)
+    if sign and found is not None and least is not None:
+        larger = found > least
         return value if larger == (sign == ">") and value != wanted else None
     return value if value != wanted else None
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import whole_number
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, nearest, shown
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._tuning.dropins import (
     ConfFile,
@@ -145,7 +146,7 @@ def read_limits(entries: Any) -> tuple[list[Limit], list[Problem]]:
             problems.append(Problem(f"{source}.item", shown(item), ERR_ITEM % ", ".join(ITEMS), fix))
         elif item in [limit.item for limit in limits]:
             problems.append(Problem(where, shown(value), ERR_TWICE, "remove one of the two"))
-        elif value != UNLIMITED and not (value.isdigit() and 0 < int(value) < 2**53):
+        elif value != UNLIMITED and not 0 < (whole_number(value) or 0) < 2**53:
             problems.append(Problem(where, shown(value), ERR_VALUE % (value or "nothing"), "write it in digits"))
         elif value == UNLIMITED and item == "stack":
             problems.append(Problem(where, shown(value), ERR_STACK, "remove it"))
@@ -207,7 +208,7 @@ def _rank(domain: str, login: Login) -> int | None:
     if ":" in domain and domain[0] not in "%":
         number, rank = (login.gid, 2) if domain[0] == "@" else (login.uid, 1)
         first, _colon, last = domain.lstrip("@").partition(":")
-        if not (first or "0").isdigit() or not (last or "0").isdigit() or not (first or last):
+        if whole_number(first or "0") is None or whole_number(last or "0") is None or not (first or last):
             return None
         low, high = (int(first), int(last) if last else number) if first else (int(last), int(last))
         return rank if low <= number <= high else None
@@ -279,7 +280,8 @@ def _systemd_number(text: str) -> int | None:
     """A size of systemd in the kernel's unit; None for infinity."""
     factor = _SUFFIXES.get(text[-1:].upper(), 1)
     digits = text[:-1] if factor > 1 else text
-    return int(digits) * factor if digits.isdigit() else None
+    number = whole_number(digits)
+    return None if number is None else number * factor
 
 
 def systemd_overrides(limits: Sequence[Limit], files: Iterable[ConfFile], own: str) -> list[Override]:
@@ -338,4 +340,5 @@ def by_item(limits: Sequence[Limit], found: Mapping[str, tuple[str, str]]) -> di
 
 def _in_unit(item: str, value: str) -> str:
     """A number of the kernel in the unit of limits.conf."""
-    return str(int(value) // ITEMS[item].unit) if value.isdigit() else value
+    number = whole_number(value)
+    return value if number is None else str(number // ITEMS[item].unit)

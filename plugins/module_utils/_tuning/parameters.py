@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import port_of, whole_number
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._tuning import values
 
@@ -144,14 +145,15 @@ def rtt_problems(value: Any) -> list[Problem]:
 
 def neighbour_problems(value: Any) -> list[Problem]:
     """What is wrong with the number of machines in the node's own subnets."""
-    good = str(value).isdigit() and int(value) <= MOST_NEIGHBOURS
+    number = whole_number(value)
+    good = number is not None and 0 <= number <= MOST_NEIGHBOURS
     return [] if good else [Problem(NEIGHBOURS, shown(value), ERR_NEIGHBOURS, "0 leaves the kernel's own limits")]
 
 
 def ephemeral_problems(value: Any) -> list[Problem]:
     """What is wrong with the range of ephemeral ports."""
-    ends = [str(value.get(end)) for end in ("first", "last")] if isinstance(value, Mapping) else []
-    if not ends or not all(end.isdigit() for end in ends):
+    ends = [port_of(value.get(end)) for end in ("first", "last")] if isinstance(value, Mapping) else []
+    if not ends or None in ends:
         return [Problem(EPHEMERAL, shown(value), ERR_RANGE, "write {first: 32768, last: 60999}")]
     text = f"{ends[0]} {ends[1]}"
     return [Problem(EPHEMERAL, shown(text), *found) for found in values.value_problems(values.PORT_RANGE, text)]

@@ -36,7 +36,7 @@ ERR_PORTS = "expected ports such as 50000-50010 or 50000, from 1 to 65535, separ
 ERR_ACROSS = "is above %s = %s, which must not be smaller"
 
 _PART = re.compile(r"^[A-Za-z0-9_:.@-]+$")
-_PORTS = re.compile(r"^(\d{1,5})(?:-(\d{1,5}))?$")
+_PORTS = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def parse_ports(text: str) -> list[tuple[int, int]] | None:
     """``50000-50010,50020`` as ranges; None when it is something else. An empty text holds no range."""
     ranges = []
     for part in re.split(r"[,\s]+", text.strip()):
-        match = _PORTS.match(part)
+        match = _PORTS.fullmatch(part)
         if match is None:
             if part:
                 return None
@@ -187,7 +187,7 @@ def normalised(key: str, value: str) -> str:
 
 
 def _number_problems(shape: Shape, words: list[str]) -> Iterator[tuple[str, str]]:
-    wrong = [word for word in words if not re.match(r"^-?\d{1,19}$", word)]
+    wrong = [word for word in words if not re.fullmatch(r"-?[0-9]{1,19}", word)]
     for word in wrong:
         yield ERR_NUMBER % repr(word), "write it in digits, without a unit"
     numbers = [int(word) for word in words if word not in wrong]

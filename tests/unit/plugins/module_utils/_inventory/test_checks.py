@@ -338,7 +338,8 @@ def test_a_cluster_of_one_can_be_looked_at() -> None:
 def test_a_value_that_is_no_number_is_named() -> None:
     (entry,) = found(inventory(n2={"kernel_tuning_count": "many"}))
     assert entry[:2] == ("n2", "kernel_tuning_count")
-    assert "int" in entry[2]
+    assert entry[2] == checks.ERR_DIGITS
+    assert not found(inventory(n2={"cluster_check_sizes_bytes": "4,4096"}))
 
 
 def test_values_at_the_ends_of_their_range_are_accepted() -> None:
