@@ -31,8 +31,8 @@ def _port(address: str) -> int:
     """The port of ``192.0.2.1:22``, ``[::]:22``, ``*:22`` or ``22``; 0 where only this node itself can connect."""
     host, _colon, port = address.rpartition(":")
     host = host.strip("[]").partition("%")[0]
-    address = address_of(host)
-    local = address is not None and not_a_host(address) == LOOPBACK
+    heard = address_of(host)
+    local = heard is not None and not_a_host(heard) == LOOPBACK
     return 0 if local else port_of(port) or 0
 
 

@@ -186,9 +186,9 @@ def _address_problems(variables: Variables, hosts: Sequence[str]) -> list[Proble
         if host.lower().split(".")[0] in LOOPBACK_NAMES:
             found.append(Problem("inventory_hostname", host, ERR_LOOPBACK_NAME, "give the host a name of its own"))
         if spellings[host.lower()] > 1:
-            others = ", ".join(other for other in hosts if other != host and other.lower() == host.lower())
+            alike = ", ".join(other for other in hosts if other != host and other.lower() == host.lower())
             fix = "give each machine a name of its own"
-            found.append(Problem("inventory_hostname", host, ERR_SAME_NAME % others, fix))
+            found.append(Problem("inventory_hostname", host, ERR_SAME_NAME % alike, fix))
         if interface is not None:
             text = str(interface.ip)
             twins = [other for other in holders[text] if other != host]
