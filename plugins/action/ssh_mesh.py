@@ -45,6 +45,14 @@ NOT_MADE_YET = "(made by the first run)"
 ERR_ASKS_AGAIN = (
     "%s asks for more certificates than it did a moment ago (%s). Is another run at work on it? Run this again"
 )
+ERR_HELD = (
+    "%s gave an answer about its certificates that the module of this name never gives. Nothing was signed. Is another "
+    "release of the collection at work, or somebody else root there?"
+)
+WARN_UNLISTED = (
+    "%s has certificates of this authority that its ledger does not list: %s. Revoking the host does not revoke them. "
+    "Bring the lines of the copy that signed them into %s, or remove them on the node and run this again"
+)
 WARN_OTHER_AUTHORITY = (
     "%s had certificates of another authority than %s. Members with different ones refuse each other: run the role for "
     "all of them. If this folder is not the one that signed for the others, such as in a copy of the inventory without "
@@ -73,7 +81,7 @@ class ActionModule(ActionBase):
         reveal, conceal = self._loader.get_real_file, self._loader.cleanup_tmp_file
         ca = authority.Authority(folder, given["key_type"], reveal, conceal)
         try:
-            made = bool(self._task.check_mode and not ca.complete) or (not self._task.check_mode and ca.ensure())
+            made = ca.ensure(dry=bool(self._task.check_mode))
             answer = self._on_the_node(given, ca, host, variables)
         except (authority.AuthorityError, AnsibleError, OSError, certificate.FormatError) as error:
             return {**result, "failed": True, "msg": f"{folder}: {error}"}
@@ -91,23 +99,46 @@ class ActionModule(ActionBase):
         arguments = {name: given[name] for name in HANDED_OVER}
         answer: dict[str, Any] = self._execute_module(MODULE, {**arguments, "plan": plan}, task_vars=variables)
         asked = answer.pop("requests", None)
+        unknown = ca.unknown(held_of(answer.pop("held", []), plan, host))
+        ca.refuse_forgotten(host, unknown)
+        unlisted = [f"{one.name} (serial {one.serial})" for one in unknown if one.ours]
+        warnings = [WARN_UNLISTED % (host, ", ".join(unlisted), ca.path(authority.LEDGER))] if unlisted else []
         if answer.get("failed") or not asked:
-            return answer
+            return with_warnings(answer, warnings)
         requests = requests_of(asked, plan, host)
         signed = ca.sign(requests, given["validity_days"] * certificate.DAY_SECONDS, time.time())
         plan["certificates"] = signed
         answer = self._execute_module(MODULE, {**arguments, "plan": plan}, task_vars=variables)
         again = answer.pop("requests", None)
+        answer.pop("held", None)
         if again and not answer.get("failed"):
             raise authority.AuthorityError(ERR_ASKS_AGAIN % (host, ", ".join(again)))
-        return answer
+        return with_warnings(answer, warnings)
+
+
+def with_warnings(answer: dict[str, Any], further: list[str]) -> dict[str, Any]:
+    """The answer with further warnings, if there are any."""
+    return {**answer, "warnings": [*answer.get("warnings", []), *further]} if further else answer
+
+
+def held_of(said: Any, plan: Mapping[str, Any], host: str) -> list[authority.Held]:
+    """The certificates that a node says it has. Its root may be hostile, so nothing else is taken."""
+    names = (HOST, *plan["users"])
+    found = []
+    for one in said if isinstance(said, list) and len(said) <= len(names) else [None]:
+        name, serial, ours = (
+            (one.get(key) for key in ("name", "serial", "ours")) if isinstance(one, dict) else (0, 0, 0)
+        )
+        if name not in names or type(serial) is not int or not 0 <= serial < 2**64 or not isinstance(ours, bool):
+            raise authority.AuthorityError(ERR_HELD % host)
+        found.append(authority.Held(name, HOST if name == HOST else USER, serial, ours))
+    return found
 
 
 def told(answer: dict[str, Any], host: str, folder: str) -> dict[str, Any]:
     """The answer, with a warning when another authority has signed for the node so far."""
-    if certificate.WHY_OTHER_CA in (answer.get("signed") or {}).values():
-        answer["warnings"] = [*answer.get("warnings", []), WARN_OTHER_AUTHORITY % (host, folder)]
-    return answer
+    other = certificate.WHY_OTHER_CA in (answer.get("signed") or {}).values()
+    return with_warnings(answer, [WARN_OTHER_AUTHORITY % (host, folder)] if other else [])
 
 
 def plan_of(given: Mapping[str, Any], ca: authority.Authority, host: str) -> dict[str, Any]:

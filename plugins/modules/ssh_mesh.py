@@ -148,12 +148,29 @@ NOT_COMPARED = "there is no user %s on this node yet, so check mode compares not
 UNSIGNED = "(a new certificate: %s)\n"
 
 
+def present_of(node: Node) -> dict[str, str]:
+    """The certificates that are there, by ``host`` or the user; empty where there is none."""
+    users = {user: text_of(f"{files.user_key(user)}-cert.pub") for user in node.plan["users"]}
+    return {HOST: text_of(files.HOST_CERTIFICATE), **users}
+
+
+def held_by(node: Node) -> list[dict[str, Any]]:
+    """The serials of what is there, and whether the controller's authority signed it; what cannot be read is none."""
+    found = []
+    for name, text in present_of(node).items():
+        try:
+            one = certificate.parse(text)
+        except certificate.FormatError:
+            continue
+        ours = one.authority == node.plan["host_ca" if name == HOST else "user_ca"]
+        found.append({"name": name, "serial": one.serial, "ours": ours})
+    return found
+
+
 def requests_of(node: Node, host_key: str, keys: dict[str, str]) -> dict[str, dict[str, str]]:
     """The certificates that have to be signed, by ``host`` or the user."""
     found = {}
-    present = {HOST: text_of(files.HOST_CERTIFICATE)}
-    present.update({user: text_of(f"{files.user_key(user)}-cert.pub") for user in keys})
-    for name, text in present.items():
+    for name, text in present_of(node).items():
         key = host_key if name == HOST else keys[name]
         wanted = node.wanted(HOST if name == HOST else USER, key, name)
         why = node.why(wanted, text) if key else certificate.MISSING
@@ -164,8 +181,7 @@ def requests_of(node: Node, host_key: str, keys: dict[str, str]) -> dict[str, di
 
 def taken(node: Node, asked: dict[str, dict[str, str]], given: dict[str, str]) -> dict[str, str]:
     """The certificates as they are going to be. What the controller has signed must be what was asked for."""
-    found = {HOST: text_of(files.HOST_CERTIFICATE)}
-    found.update({user: text_of(f"{files.user_key(user)}-cert.pub") for user in node.plan["users"]})
+    found = present_of(node)
     for name, request in asked.items():
         if name not in given:
             found[name] = UNSIGNED % request["why"]
@@ -226,9 +242,10 @@ def carry_out(module: AnsibleModule, node: Node) -> dict[str, Any]:
             keys[user] = node.user_key(user)
     asked = requests_of(node, host_key, keys)
     signed = {name: request["why"] for name, request in asked.items()}
+    held = held_by(node)
     given = node.plan.get("certificates") or {}
     if not module.check_mode and any(name not in given for name in asked):
-        return {"changed": True, "requests": asked, "signed": signed}
+        return {"changed": True, "requests": asked, "signed": signed, "held": held}
     entries = node.entries(settings, taken(node, asked, given))
     before = {entry.path: look(entry.path) for entry in entries}
     changed = [entry.path for entry in entries if differs(entry, before[entry.path])]
@@ -241,6 +258,7 @@ def carry_out(module: AnsibleModule, node: Node) -> dict[str, Any]:
         "changed": bool(changed or stale) or reload,
         "signed": signed,
         "reloaded": reload,
+        "held": held,
         "diff": diffs(entries, before)
         + [{"before_header": path, "before": "(not wanted)\n", "after": ""} for path in stale],
     }

@@ -19,7 +19,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import certificate
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh.certificate import HOST, USER, Wanted
@@ -32,13 +32,26 @@ LEDGER = "issued.jsonl"
 KRL = "revoked_keys"
 MADE_FROM = "revoked_keys.sha256"
 LOCK = ".lock"
+TEMPORARY = ".new-"
+KEYS = tuple(f"{kind}_ca{end}" for kind in (HOST, USER) for end in ("", ".pub"))
 IGNORE = ".gitignore"
 IGNORE_HEADER = "# Written by role ssh_mesh: private keys that are not encrypted stay out of git. See docs/ssh.md.\n"
 
 ERR_COMMAND = "'%s' failed on the controller: %s"
 ERR_LOST = (
     "the private key %s is missing on the controller, and %s is there: bring it back from the backup. To begin anew "
-    "instead, remove the whole folder; then all members get new certificates in one run"
+    "instead, remove %s too, and keep all other files: they say what is revoked. Then all members get new certificates "
+    "in one run"
+)
+ERR_FOREIGN = (
+    "there are files in it, and they are not those of an authority (%s). Its mode would be changed, and its .gitignore "
+    "written. Name an empty folder, or one that is not there yet, in ssh_mesh_ca_dir"
+)
+ERR_FORGOTTEN = (
+    "%s has certificates of another authority, and this one does not know what that one has revoked: a revoked key "
+    "would get a new certificate. Nothing was signed. If another folder signed for the members so far, name it in "
+    "ssh_mesh_ca_dir or bring it here. For new keys, bring issued.jsonl, revoked_hosts.txt and revoked_users.txt of "
+    "that folder here. If it is lost, make both lists empty: touch %s %s. Then nothing is revoked any more"
 )
 ERR_OPEN = "%s can be read by others than its owner (mode %04o). If nobody has copied it: chmod 600 %s"
 ERR_REVOKED = (
@@ -66,6 +79,15 @@ class Request:
     host: str
     name: str
     wanted: Wanted
+
+
+class Held(NamedTuple):
+    """A certificate that a node has. name: ``host`` or its user. ours: whether this authority signed it."""
+
+    name: str
+    kind: str
+    serial: int
+    ours: bool
 
 
 def revoked_file(kind: str) -> str:
@@ -174,6 +196,26 @@ class Authority:
         lines = [pair for pair in enumerate(self.text(LEDGER).splitlines(), 1) if pair[1].strip()]
         return entries_of(lines[-most:], self.path(LEDGER))
 
+    def unknown(self, held: Sequence[Held]) -> list[Held]:
+        """The certificates that are not in the ledger: their host's name does not revoke them."""
+        known = {(entry.get("kind"), entry["serial"]) for entry in self.issued()} if held else set()
+        return [one for one in held if (one.kind, one.serial) not in known]
+
+    def refuse_forgotten(self, host: str, unknown: Sequence[Held]) -> None:
+        """Refuse to sign for a node of another authority, unless what that one has revoked came along."""
+        lists = [self.path(revoked_file(kind)) for kind in (HOST, USER)]
+        if any(not one.ours for one in unknown) and not any(os.path.exists(path) for path in lists):
+            raise AuthorityError(ERR_FORGOTTEN % (host, *lists))
+
+    def _foreign(self) -> str:
+        """A file that says that the folder is somebody else's; none in an empty one and in an authority."""
+        names = sorted(os.listdir(self.folder)) if os.path.isdir(self.folder) else []
+        if any(name in KEYS for name in names):
+            return ""
+        ours = {LOCK, LEDGER, KRL, MADE_FROM, *(revoked_file(kind) for kind in (HOST, USER))}
+        ours |= {IGNORE} if self.text(IGNORE).startswith(IGNORE_HEADER) else set()
+        return next((name for name in names if name not in ours and not name.startswith(TEMPORARY)), "")
+
     @property
     def complete(self) -> bool:
         """Whether nothing has to be made before nodes can be compared."""
@@ -234,7 +276,7 @@ class Authority:
 
     def _write(self, name: str, data: bytes, mode: int = 0o644) -> None:
         """Replace a file in one step."""
-        handle, temporary = tempfile.mkstemp(prefix=".new-", dir=self.folder)
+        handle, temporary = tempfile.mkstemp(prefix=TEMPORARY, dir=self.folder)
         try:
             with os.fdopen(handle, "wb") as stream:
                 stream.write(data)
@@ -246,10 +288,15 @@ class Authority:
             if os.path.exists(temporary):
                 os.unlink(temporary)
 
-    def ensure(self) -> bool:
-        """Make what is missing. Whether anything was."""
+    def ensure(self, dry: bool = False) -> bool:
+        """Make what is missing. Whether anything was, or would be. dry: only look."""
         if self.complete:
             return False
+        foreign = self._foreign()
+        if foreign:
+            raise AuthorityError(ERR_FOREIGN % foreign)
+        if dry:
+            return True
         with self._locked():
             if self.complete:
                 return False
@@ -268,7 +315,7 @@ class Authority:
         private, public = f"{kind}_ca", f"{kind}_ca.pub"
         if os.path.exists(self.path(public)):
             return
-        with tempfile.TemporaryDirectory(prefix=".new-", dir=self.folder) as folder:
+        with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=self.folder) as folder:
             new = os.path.join(folder, private)
             if os.path.exists(self.path(private)):
                 with self._plain(kind) as plain, open(plain, encoding="ascii") as stream:
@@ -287,7 +334,7 @@ class Authority:
         name = f"{kind}_ca"
         path = self.path(name)
         if not os.path.exists(path):
-            raise AuthorityError(ERR_LOST % (path, f"{name}.pub"))
+            raise AuthorityError(ERR_LOST % (path, f"{name}.pub", f"{name}.pub"))
         mode = os.stat(path).st_mode & 0o7777
         if not self.read(name).startswith(VAULT):
             if mode & 0o077:
@@ -302,7 +349,7 @@ class Authority:
 
     def _make_krl(self) -> bytes:
         """The list of revoked keys that nodes read. Serials belong to an authority, so each has its section."""
-        with tempfile.TemporaryDirectory(prefix=".new-", dir=self.folder) as folder:
+        with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=self.folder) as folder:
             krl = os.path.join(folder, KRL)
             self._run("ssh-keygen", "-q", "-k", "-f", krl)
             for kind in (HOST, USER):
@@ -350,7 +397,10 @@ class Authority:
             os.fsync(stream.fileno())
 
     def _sign(self, wanted: Wanted, entry: Mapping[str, Any]) -> str:
-        with tempfile.TemporaryDirectory(prefix=".new-", dir=self.folder) as folder, self._plain(wanted.kind) as plain:
+        with (
+            tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=self.folder) as folder,
+            self._plain(wanted.kind) as plain,
+        ):
             public = os.path.join(folder, "key.pub")
             with open(public, "w", encoding="ascii") as stream:
                 stream.write(wanted.public_key + "\n")

@@ -120,3 +120,64 @@ def test_another_authority_than_the_one_so_far_is_no_secret(
         any(f"n1 had certificates of another authority than {ca.folder}" in one for one in answer.get("warnings", []))
         is warned
     )
+
+
+def held(serial: int, ours: bool, name: str = "host") -> dict[str, Any]:
+    return {"name": name, "serial": serial, "ours": ours}
+
+
+def test_a_new_authority_that_knows_of_no_revocation(ca: Authority, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder was moved away, as for a new beginning: what the old one had revoked would get new certificates."""
+    asked = {"changed": True, "requests": {"host": {"public_key": key, "why": "x"}}, "held": [held(7, False)]}
+    plugin = action([asked], monkeypatch)
+    with pytest.raises(AuthorityError, match=r"n1 has certificates of another authority.*revoked_hosts\.txt"):
+        plugin._on_the_node({**GIVEN, "ca_dir": ""}, ca, "n1", {})
+    assert not ca.issued()
+
+
+@pytest.mark.parametrize("known", ["lists", "ledger"])
+def test_what_was_revoked_came_along(ca: Authority, key: str, monkeypatch: pytest.MonkeyPatch, known: str) -> None:
+    """Then the node gets new certificates."""
+    if known == "lists":
+        for name in ("revoked_hosts.txt", "revoked_users.txt"):
+            Path(ca.path(name)).touch()
+        serial = 7
+    else:
+        ca.sign(
+            ssh_mesh.requests_of({"host": {"public_key": key}}, ssh_mesh.plan_of(GIVEN, ca, "n1"), "n1"),
+            86400,
+            1795277506,
+        )
+        serial = ca.issued()[0]["serial"]
+    asked = {"changed": True, "requests": {"host": {"public_key": key, "why": "x"}}, "held": [held(serial, False)]}
+    plugin = action([asked, {"changed": True, "held": [held(serial, False)]}], monkeypatch)
+    assert plugin._on_the_node({**GIVEN, "ca_dir": ""}, ca, "n1", {}) == {"changed": True}
+
+
+def test_a_certificate_that_the_ledger_does_not_have(ca: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Signed by hand, or on a copy of the folder: the name of the host does not revoke it."""
+    plugin = action([{"changed": False, "held": [held(7, True), held(8, True, "train")]}], monkeypatch)
+    answer = plugin._on_the_node({**GIVEN, "ca_dir": ""}, ca, "n1", {})
+    (warning,) = answer["warnings"]
+    assert "host (serial 7), train (serial 8)" in warning and "n1" in warning and "issued.jsonl" in warning
+    assert "held" not in answer
+
+
+@pytest.mark.parametrize(
+    "lies",
+    [
+        "x",
+        {"name": "host"},
+        [None],
+        [{"name": "host", "serial": "7", "ours": True}],
+        [{"name": "\x1b[31m", "serial": 7, "ours": True}],
+        [{"name": "host", "serial": 2**64, "ours": True}],
+        [{"name": "host", "serial": -1, "ours": True}],
+        [{"name": "host", "serial": 7, "ours": "no"}],
+        [held(7, True)] * 9,
+    ],
+)
+def test_a_node_that_lies_about_what_it_holds(ca: Authority, monkeypatch: pytest.MonkeyPatch, lies: Any) -> None:
+    plugin = action([{"changed": False, "held": lies}], monkeypatch)
+    with pytest.raises(AuthorityError, match="n1 gave an answer"):
+        plugin._on_the_node({**GIVEN, "ca_dir": ""}, ca, "n1", {})

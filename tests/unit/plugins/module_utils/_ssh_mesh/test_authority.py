@@ -84,6 +84,45 @@ def test_a_folder_that_was_open(tmp_path: Path) -> None:
     assert tmp_path.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.parametrize("name", ["main.py", ".gitignore", "home/notes.txt"])
+@pytest.mark.parametrize("dry", [False, True])
+def test_a_folder_of_somebody_else(tmp_path: Path, name: str, dry: bool) -> None:
+    """A checkout or a home, named by mistake: its mode and its .gitignore stay as they are."""
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("*.pyc\n")
+    tmp_path.chmod(0o755)
+    with pytest.raises(AuthorityError, match="ssh_mesh_ca_dir"):
+        Authority(str(tmp_path)).ensure(dry=dry)
+    assert tmp_path.stat().st_mode & 0o777 == 0o755
+    assert [path.name for path in tmp_path.iterdir()] == [name.split("/")[0]]
+    assert (tmp_path / name).read_text() == "*.pyc\n"
+
+
+def test_a_folder_that_is_half_made(tmp_path: Path, ca: Authority) -> None:
+    """A run that was killed left the lock, the .gitignore and a temporary folder; a backup has the lists only."""
+    (tmp_path / "begun" / ".new-x").mkdir(parents=True)
+    (tmp_path / "begun" / ".lock").touch()
+    (tmp_path / "begun" / ".gitignore").write_text(ca.text(".gitignore"))
+    assert Authority(str(tmp_path / "begun")).ensure()
+    (tmp_path / "lists").mkdir()
+    for name in (authority.LEDGER, authority.revoked_file(HOST), authority.revoked_file(USER)):
+        (tmp_path / "lists" / name).touch()
+    assert Authority(str(tmp_path / "lists")).ensure()
+    # Keys that the site brings, among files of its own.
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "README").touch()
+    (tmp_path / "own" / "user_ca").write_bytes(ca.read("user_ca"))
+    (tmp_path / "own" / "user_ca").chmod(0o600)
+    made = Authority(str(tmp_path / "own"))
+    assert made.ensure()
+    assert made.public(USER) == ca.public(USER)
+
+
+def test_looking_makes_nothing(tmp_path: Path) -> None:
+    assert Authority(str(tmp_path / "ca")).ensure(dry=True)
+    assert not (tmp_path / "ca").exists()
+
+
 def test_a_second_time_nothing_is_made(ca: Authority) -> None:
     before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in Path(ca.folder).iterdir()}
     assert not ca.ensure()
@@ -215,6 +254,42 @@ def test_check_mode_revokes_nothing(ca: Authority, key: str) -> None:
     assert ca.revoke(["n1"], [], NOW, dry=True)[USER]
     assert ca.read(authority.KRL) == before
     assert ca.revoked(USER) == (set(), set())
+
+
+def test_new_keys_forget_no_revocation(ca: Authority, key: str, tmp_path: Path) -> None:
+    """The private keys were lost, or may be known: only they are made anew."""
+    sign(ca, key)
+    ca.revoke(["n1"], ["n1"], NOW)
+    before = {kind: ca.public(kind) for kind in (HOST, USER)}
+    for kind in (HOST, USER):
+        for name in (f"{kind}_ca", f"{kind}_ca.pub"):
+            Path(ca.path(name)).unlink()
+    assert ca.ensure()
+    assert all(ca.public(kind) != before[kind] for kind in (HOST, USER))
+    assert is_revoked(ca, key, tmp_path)
+    with pytest.raises(AuthorityError, match="the host key of n1 is revoked"):
+        sign(ca, key)
+    # The serials belong to the new keys too, which never use one again.
+    other = new_key(tmp_path / "other")
+    serial = certificate.parse(sign(ca, other, "n2")["train"]).serial
+    assert serial not in ca.revoked(USER)[0]
+    # The list that nodes read is made with the new keys: it knows what they revoke.
+    ca.revoke(["n2"], [], NOW)
+    text = ca.sign([authority.Request("n3", "train", wanted(ca, USER, new_key(tmp_path / "third")))], YEAR, NOW)
+    assert not is_revoked(ca, text["train"], tmp_path)
+
+
+def test_a_lost_key_says_what_to_keep(ca: Authority, key: str) -> None:
+    Path(ca.path("user_ca")).unlink()
+    with pytest.raises(AuthorityError, match=r"remove user_ca\.pub too, and keep all other files"):
+        sign(ca, key)
+
+
+def test_which_certificates_it_knows(ca: Authority, key: str) -> None:
+    serial = certificate.parse(sign(ca, key)["host"]).serial
+    held = [authority.Held("host", HOST, serial, True), authority.Held("host", HOST, 7, True)]
+    assert ca.unknown(held) == [held[1]]
+    assert ca.unknown([authority.Held("train", USER, serial, True)]) != []
 
 
 def test_a_host_that_nothing_was_signed_for(ca: Authority, key: str) -> None:
