@@ -23,6 +23,8 @@ description:
     connection, moves 64 KiB over it in both directions, and confirms. When it does not come back within
     O(confirm_seconds), when a step fails, or when that program is killed, the node takes the change back. Files,
     running rules, and whether firewalld is started, enabled or masked are as before then.
+  - What lets somebody in is taken out of the files only after the confirmation, so a node that loses power before it
+    boots with all of that.
   - Hosts do not wait for each other, so C(forks) and C(serial) may be as small as you like.
 options:
   peers:
@@ -408,10 +410,12 @@ def carry_out(module: AnsibleModule, node: Node) -> dict[str, Any]:
     sentences = [one.sentence for one in discarded]
     if discarded and not given["discard_runtime_ok"]:
         raise ChangeError(NOT_CHANGED % f"firewalld has to be reloaded, but {'; '.join(sentences)}. {pending.FIX}")
-    refusal = node.check(files) if files != before else ""
-    if refusal:
-        older = node.check({})
-        raise ChangeError(NOT_CHANGED % (ERR_CHECK_BEFORE % older if older else ERR_CHECK % refusal))
+    interim = {**rules.until_confirmed(before, files), CONF: files[CONF]}
+    for texts in [files] if interim == files else [files, interim]:
+        refusal = node.check(texts) if texts != before else ""
+        if refusal:
+            older = node.check({})
+            raise ChangeError(NOT_CHANGED % (ERR_CHECK_BEFORE % older if older else ERR_CHECK % refusal))
 
     result: dict[str, Any] = {
         "changed": way != "none",
@@ -432,7 +436,14 @@ def carry_out(module: AnsibleModule, node: Node) -> dict[str, Any]:
         "tried": in_words(wanted, given["mode"], way),
         "way": way,
         "files": [
-            {"path": os.path.join(rules.FOLDER, name), "text": text, "mode": mode_of(name)}
+            {
+                "path": os.path.join(rules.FOLDER, name),
+                "mode": mode_of(name),
+                "loaded": interim[name],
+                # Only a reload puts it in force, and a stricter filter waits for the confirmation like any removal.
+                "interim": before[name] if name == CONF and given["ipv6_rpfilter"] == "strict" else interim[name],
+                "text": text,
+            }
             for name, text in files.items()
             if text != before[name]
         ],

@@ -43,6 +43,8 @@ RULE_NO_SSH_PORTS = "sshd has to listen somewhere"
 RULE_SECONDS = f"expected {CONFIRM_SECONDS[0]} to {CONFIRM_SECONDS[1]} seconds"
 
 _PORT = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?/(tcp|udp|sctp)")
+#: What accepts in our files: a rule of a policy, an entry of an ipset.
+ITEMS = re.compile(r"  <rule.*?</rule>\n|  <entry>.*?</entry>\n", re.DOTALL)
 _RPFILTER = re.compile(r"^[ \t]*IPv6_rpfilter[ \t]*=[ \t]*(\S*)[ \t]*$", re.MULTILINE)
 #: What makes a policy open or close something, by its name on D-Bus; all of it is empty in our policies.
 _OTHER_CONTENT = (
@@ -260,6 +262,24 @@ def wanted_files(wanted: Wanted) -> dict[str, str | None]:
     for name in POLICIES:
         files[f"policies/{name}.xml"] = policy_xml(name, wanted.rules[name]) if name in wanted.rules else None
     return files
+
+
+def until_confirmed(before: Mapping[str, str | None], files: Mapping[str, str | None]) -> dict[str, str | None]:
+    """The files until the change is confirmed: what is new, and still everything that accepted before.
+
+    A node that loses power then boots with more than was wanted, and never with less than what let the controller in.
+    """
+    interim = dict(files)
+    for name, text in files.items():
+        old = before.get(name)
+        if text is None or old is None:
+            interim[name] = text if old is None else old
+            continue
+        new_items = ITEMS.findall(text)
+        kept = "".join(item for item in ITEMS.findall(old) if item not in new_items)
+        body, end, root = text.rpartition("</")
+        interim[name] = body + kept + end + root
+    return interim
 
 
 def wanted_runtime(wanted: Wanted) -> Runtime:

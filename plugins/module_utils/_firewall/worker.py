@@ -6,13 +6,15 @@
 Its job holds what every job does (``_confirmed/change.py``), and
 
     way         "rules": commands at run time; "reload"; "start"
-    files       [{path, text or null, mode}]    the files to write or remove, below /etc/firewalld
+    files       [{path, mode, loaded, interim, text}]   files below /etc/firewalld; null for none. ``loaded`` is what
+                firewalld loads, ``interim`` what stands there until the confirmation, ``text`` what stays afterwards
     expected    {entries, rules}                what firewalld must run afterwards (``Runtime.as_json``)
     enable      whether firewalld shall start at boot; done only when the change is confirmed
     pending     [{kind, name, settings}]        what of others is in force otherwise than the files say (``pending.py``)
 
-Our own files only accept, so a node that boots with them before they are confirmed is not cut off by them. When this
-program is killed, systemd starts it once more to take the change back.
+What accepts is added to the files before the confirmation, and taken away only after it; at run time both are done at
+once. So a node that loses power in between boots with everything that let somebody in before. When this program is
+killed, systemd starts it once more to take the change back.
 """
 
 from __future__ import annotations
@@ -151,24 +153,28 @@ class Worker(Program):
 
     def apply(self) -> None:
         self.say("applying")
-        for entry in self.job["files"]:
-            self.write(entry)
+        self.write("loaded")
         if self.job["way"] == "start":
             self.start()
         elif self.job["way"] == "reload":
             bus().reload()
-        else:
-            self.move(rules.Runtime.from_json(self.job["expected"]))
+        self.write("interim")
+        self.move(rules.Runtime.from_json(self.job["expected"]))
         self.look()
 
-    def write(self, entry: dict[str, Any]) -> None:
-        """Bring one file to its text; None removes it."""
-        if entry["text"] is None:
+    def write(self, which: str) -> None:
+        """Bring all files to one of their texts."""
+        for entry in self.job["files"]:
+            self.write_file(entry, entry[which])
+
+    def write_file(self, entry: dict[str, Any], text: str | None) -> None:
+        """Bring one file to a text; None removes it."""
+        if text is None:
             if os.path.exists(entry["path"]):
                 os.unlink(entry["path"])
             return
         os.makedirs(os.path.dirname(entry["path"]), mode=0o750, exist_ok=True)
-        data = entry["text"].encode("utf-8", "surrogateescape").decode("latin-1")
+        data = text.encode("utf-8", "surrogateescape").decode("latin-1")
         write_bytes(entry["path"], {"data": data, "mode": entry["mode"], "owner": [0, 0]})
 
     def start(self) -> None:
@@ -205,6 +211,7 @@ class Worker(Program):
     # --- kept --------------------------------------------------------------------------------------------------------
 
     def keep(self) -> dict[str, Any]:
+        self.write("text")
         if self.job["enable"]:
             state = unit_state()["UnitFileState"]
             if state.startswith("masked"):

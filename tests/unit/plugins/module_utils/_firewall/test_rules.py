@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 from xml.etree import ElementTree
 
@@ -287,3 +288,57 @@ def test_a_configuration_that_says_nothing_about_the_filter() -> None:
     assert rules.with_rpfilter("DefaultZone=public\n", "strict", "2.3.1") == "DefaultZone=public\n"
     assert rules.with_rpfilter("DefaultZone=public", "loose", "2.3.1") == "DefaultZone=public\nIPv6_rpfilter=loose\n"
     assert rules.with_rpfilter("", "loose", "1.3.4") == "IPv6_rpfilter=no\n"
+
+
+PEERS_FILE = f"policies/{rules.PEERS}.xml"
+SSH_FILE = f"policies/{rules.SSH}.xml"
+
+
+def files_of(*, peers: Sequence[str] = ("192.0.2.11",), **given: Any) -> dict[str, str | None]:
+    return rules.wanted_files(rules.parse_wanted(peers, given.pop("ports", ["29500/tcp"]), **given))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "name", "kept"),
+    [
+        # open_ssh: never
+        ({"with_ssh": True}, {}, SSH_FILE, 'port="22"'),
+        # other ports of sshd
+        ({"with_ssh": True}, {"with_ssh": True, "ssh_ports": [2222]}, SSH_FILE, 'port="22"'),
+        # from trust to ports
+        ({"mode": "trust"}, {}, PEERS_FILE, '"gpu-peers"/>\n    <accept/>'),
+        # other ports
+        ({"ports": ["29500/tcp"]}, {"ports": ["29501/tcp"]}, PEERS_FILE, 'port="29500"'),
+        # a member that left, and the last one of a family
+        ({"peers": ["192.0.2.11", "192.0.2.12"]}, {}, "ipsets/gpu-peers.xml", "192.0.2.12"),
+        ({"peers": ["192.0.2.11", "2001:db8::1"]}, {}, "ipsets/gpu-peers6.xml", "2001:db8::1"),
+        ({"peers": ["192.0.2.11", "2001:db8::1"]}, {}, PEERS_FILE, '"gpu-peers6"'),
+    ],
+)
+def test_a_removal_waits_in_the_files(before: Any, after: Any, name: str, kept: str) -> None:
+    """What let somebody in is in the files that a node boots with, until the change is confirmed."""
+    old, new = files_of(**before), files_of(**after)
+    interim = rules.until_confirmed(old, new)
+    assert kept in (old[name] or "") and kept not in (new[name] or ""), "the case shows a removal"
+    assert kept in (interim[name] or "")
+    for text in (part for part in interim.values() if part is not None):
+        ElementTree.fromstring(text)  # our own text
+    for part, text in new.items():
+        for item in rules.ITEMS.findall(text or ""):
+            assert item in (interim[part] or ""), "what is added is there too"
+
+
+def test_what_only_adds_is_written_as_it_is() -> None:
+    old = files_of()
+    new = files_of(peers=["192.0.2.11", "192.0.2.12"], ports=["29500/tcp", "29501/tcp"], with_ssh=True)
+    assert rules.until_confirmed(old, new) == new
+    assert rules.until_confirmed(dict.fromkeys(new), new) == new
+    # A second time, from what waits, to the same: nothing is doubled.
+    assert rules.until_confirmed(rules.until_confirmed(new, old), old) == rules.until_confirmed(new, old)
+
+
+def test_rules_of_an_older_release_wait_too() -> None:
+    """Its words around the rules may be others."""
+    old, new = files_of(with_ssh=True), files_of(with_ssh=True, ssh_ports=[2222])
+    old[SSH_FILE] = (old[SSH_FILE] or "").replace(rules.DESCRIPTIONS[rules.SSH], "Other words.")
+    assert 'port="22"' in (rules.until_confirmed(old, new)[SSH_FILE] or "")

@@ -88,6 +88,10 @@ def etc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+def worker_file(path: Path, text: str) -> dict[str, Any]:
+    return {"path": str(path), "text": text, "interim": text, "loaded": text, "mode": 0o644}
+
+
 def program(etc: Path, machine: Machine, monkeypatch: pytest.MonkeyPatch, **job: Any) -> worker.Worker:
     monkeypatch.setattr(worker, "execute", machine.execute)
     monkeypatch.setattr(worker, "command", machine.command)
@@ -99,7 +103,7 @@ def program(etc: Path, machine: Machine, monkeypatch: pytest.MonkeyPatch, **job:
         "confirm_seconds": 60,
         "starter": 2**31,
         "way": "rules",
-        "files": [{"path": str(etc / "policies" / "ours.xml"), "text": "<policy/>", "mode": 0o644}],
+        "files": [worker_file(etc / "policies" / "ours.xml", "<policy/>")],
         "expected": EXPECTED,
         "enable": True,
         "pending": [],
@@ -244,3 +248,81 @@ def test_a_reload_that_cannot_be_prepared_is_not_begun(etc: Path, monkeypatch: p
     one.run()
     assert one.state["state"] == "failed" and "ZONE_CONFLICT" in one.state["reason"]
     assert everything(etc) == before
+
+
+class Firewalld(FakeBus):
+    """A firewalld that loads a file of rules, one a line, and takes them one by one too."""
+
+    path = Path()
+    held: frozenset[str] | None = frozenset()
+
+    def ours(self) -> rules.Runtime:
+        return rules.Runtime({}, {"gpu-cluster-ssh": type(self).held})
+
+    def reload(self) -> None:
+        text = self.path.read_text() if self.path.exists() else None
+        type(self).held = None if text is None else frozenset(text.split())
+
+
+@pytest.mark.parametrize("way", ["rules", "reload", "start"])
+@pytest.mark.parametrize(
+    ("old", "interim", "new"),
+    [("a b", "a b c", "b c"), ("a", "a", None), (None, "c", "c"), ("a b", "a b", "b")],
+)
+def test_what_goes_stays_on_disk_until_the_confirmation(
+    etc: Path, monkeypatch: pytest.MonkeyPatch, way: str, old: str | None, interim: str, new: str | None
+) -> None:
+    """A node that loses power before the confirmation boots with everything that let somebody in before."""
+    path = etc / "policies" / "gpu-cluster-ssh.xml"
+    path.parent.mkdir()
+    if old is not None:
+        path.write_text(old)
+    before = everything(etc)
+    monkeypatch.setattr(Firewalld, "path", path)
+    monkeypatch.setattr(Firewalld, "held", None if old is None else frozenset(old.split()))
+    monkeypatch.setattr(worker, "bus", Firewalld)
+    expected = {"entries": {}, "rules": {"gpu-cluster-ssh": None if new is None else new.split()}}
+    entry = {"path": str(path), "text": new, "interim": interim, "loaded": interim, "mode": 0o644}
+    machine = Machine("inactive" if way == "start" else "active", "enabled")
+    one = program(etc, machine, monkeypatch, way=way, files=[entry], expected=expected)
+    seen: list[str] = []
+
+    def command(*argv: str, seconds: float = 0) -> str:
+        """firewall-cmd, and a systemd that has firewalld load its files."""
+        if argv[0] == "firewall-cmd":
+            seen.append(path.read_text())
+            now = Firewalld.held or frozenset()
+            taken = {word.split("=", 1)[1] for word in argv if word.startswith("--remove")}
+            added = {word.split("=", 1)[1] for word in argv if word.startswith("--add")}
+            Firewalld.held = now - taken | added
+            return ""
+        said = machine.command(*argv)
+        if "start" in argv:
+            Firewalld().reload()
+        return said
+
+    monkeypatch.setattr(worker, "command", command)
+    one.arm()
+    if old is None and way == "rules":
+        Firewalld.held = frozenset()
+    one.apply()
+    assert (Firewalld.held or frozenset()) == frozenset((new or "").split()), "what runs is what was asked for"
+    assert path.read_text() == interim and set(seen) <= {interim}, "the disk still lets in who was let in"
+    one.keep()
+    assert (path.read_text() if path.exists() else None) == new
+    one.undo("nobody confirmed")
+    assert everything(etc) == before
+
+
+def test_a_setting_that_only_a_reload_takes_goes_back_to_the_disk(etc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """firewalld has to load the stricter one, and the next boot has the other one until the confirmation."""
+    path = etc / "firewalld.conf"
+    entry = {"path": str(path), "text": "new", "interim": "old", "loaded": "new", "mode": 0o644}
+    loaded: list[str] = []
+    monkeypatch.setattr(FakeBus, "reload", lambda _bus: loaded.append(path.read_text()))
+    one = program(etc, Machine("active", "enabled"), monkeypatch, way="reload", files=[entry])
+    one.arm()
+    one.apply()
+    assert (loaded, path.read_text()) == (["new"], "old")
+    one.keep()
+    assert path.read_text() == "new"
