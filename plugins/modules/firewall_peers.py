@@ -17,6 +17,9 @@ description:
     listed ports from those addresses in whichever zone they arrive. What the policy does not accept stays with the
     zones. What an earlier call opened and this one does not list is closed; what others opened is not touched.
   - Compares first. Then the new files are tested on a copy of the configuration with C(--check-config).
+  - Warns, with the rule, where somebody who is no member gets to the TCP ports all the same. The rules in force are
+    asked with an address that no site lets in on purpose, for each interface. Such a rule is that of an interface in
+    the zone C(trusted), of a zone with wide ports, or of a port that a container publishes.
   - A member more or less, and other ports, are put in force without a reload. firewalld is reloaded only when one of
     these objects does not run yet, because it makes none at run time.
   - Every change is made by a program on the node that waits for the controller. The controller opens a fresh ssh
@@ -179,6 +182,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.p
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall import pending, rpfilter, rules, ssh
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall.bus import Bus
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall.change import FIREWALL
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._packet_filter import look, strangers
 
 UNIT = "firewalld.service"
 CONF = "firewalld.conf"
@@ -394,6 +398,10 @@ def carry_out(module: AnsibleModule, node: Node) -> dict[str, Any]:
         files[CONF] = rules.with_rpfilter(conf, given["ipv6_rpfilter"], version)
     for warning in node.rpfilter_warnings(files[CONF] or "", wanted.peers[6]):
         module.warn(warning)
+
+    if unit.running:
+        for warning in look.not_for_members_only(node.output(*strangers.LINKS), given["ports"], given["peers"]):
+            module.warn(warning)
 
     expected = rules.wanted_runtime(wanted)
     found = node.bus.ours() if unit.running else rules.Runtime({}, {})

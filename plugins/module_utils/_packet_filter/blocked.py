@@ -70,6 +70,10 @@ class _Walk:
     def __init__(self, rules: Ruleset, asked: Packet, blurred: dict[str, int]) -> None:
         self.rules, self.asked, self.blurred = rules, asked, blurred
         self.outcomes: list[Outcome] = []
+        #: What rules of the hook ``input`` let in, and what rules send elsewhere, such as to a container.
+        self.admitted: list[Outcome] = []
+        self.sent_on: list[Outcome] = []
+        self.hook = ""
         self.accepted = ports.NONE
         self.place = ("", "")
 
@@ -86,6 +90,7 @@ class _Walk:
         return alive
 
     def _base(self, chain: Chain, alive: int) -> int:
+        self.hook = chain.hook
         applies = self._applies(chain)
         if applies == packet.NO or (chain.kind == "nat" and not self.asked.kind.new):
             return alive
@@ -188,8 +193,12 @@ class _Walk:
     def _verdict(self, verdict: Verdict, rule: Rule, reached: Truth, depth: int) -> tuple[int, int]:
         """What a verdict does: the ports that surely do not go on to the next rule, and those that may return."""
         surely, maybe = reached
+        if verdict.target == ruleset.SENT_ON:
+            self.sent_on.append(Outcome(ruleset.ACCEPT, maybe, rule.text))
         if verdict.kind == ruleset.ACCEPT:
             self.accepted |= maybe
+            if self.hook == "input":
+                self.admitted.append(Outcome(ruleset.ACCEPT, maybe, rule.text))
         elif verdict.kind == ruleset.RETURN:
             return surely, maybe
         elif verdict.kind == ruleset.BLUR:
@@ -311,6 +320,27 @@ class Asker:
         if alike not in self.answers:
             self.answers[alike] = _judged(*_followed(self.rules, way, direction))
         return self.answers[alike]
+
+
+def admitted(rules: Ruleset, *, source: str, destination: str, interface: str) -> list[tuple[str, bool, int]]:
+    """What surely gets in from ``source``, as a rule, whether it sends the packets elsewhere, and a set of ports.
+
+    The rule is empty for ports that none accepts and none stops.  What is sent elsewhere may be so: of some rules of
+    iptables only the name is printed.  One that then seems to be about all ports says nothing.
+    """
+    start, end = ipaddress.ip_address(source), ipaddress.ip_address(destination)
+    way = packet.Way(start.version, int(start), int(end), interface, answers_leave_by=interface)
+    walk = _Walk(rules, Packet(packet.REQUEST, way, True, rules.residuals(way)), {})
+    left = walk.run(ports.ALL)
+    for one in walk.outcomes:
+        left &= ~one.ports
+    found = [(one.rule, True, one.ports) for one in walk.sent_on if one.ports not in (ports.NONE, ports.ALL)]
+    # The last chain that accepts decides.
+    for one in reversed(walk.admitted):
+        if left & one.ports:
+            found.append((one.rule, False, left & one.ports))
+            left &= ~one.ports
+    return [*found, ("", False, left)] if left else found
 
 
 def within(blocks: Iterable[Block], ranges: Iterable[tuple[int, int]]) -> list[Block]:

@@ -14,13 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _deadline as deadline
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._packet_filter import blocked, ruleset
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._packet_filter import blocked, ruleset, strangers
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._packet_filter.packet import INBOUND, OUTBOUND
 
 #: For each command: nft lists a ruleset with thousands of rules in less than a second.
 SECONDS = 10
 #: Where programs of root lie that a login over ssh may not have in its path.
 PATH = "/usr/sbin:/sbin:/usr/bin:/bin:/usr/local/sbin:/usr/local/bin"
+
+ERR_STRANGERS = "nobody knows whether others than the members get to the ports of the plan: %s"
 
 #: Runs a command and returns what it printed, or raises ``deadline.CommandError``.
 Run = Callable[[Sequence[str]], str]
@@ -128,6 +130,23 @@ def judged(
             if inside:
                 found[direction][name] = [block.as_dict() for block in inside]
     return found
+
+
+def not_for_members_only(
+    links: str, firewall_ports: Sequence[str], members: Sequence[str], *, command: Run = run, root: str = "/"
+) -> list[str]:
+    """Whether others than the members get to ports of this host, one sentence for each rule.  Never fails.
+
+    links: the output of ``strangers.LINKS``.  firewall_ports: as for firewalld, ``29400-29599/tcp``.
+    """
+    rules = read(command, root)
+    if isinstance(rules, Unreadable):
+        return [ERR_STRANGERS % rules.why]
+    try:
+        own, spans = strangers.cards(links), strangers.spans(firewall_ports)
+        return strangers.sentences(strangers.openings(rules, own, spans, members))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        return [ERR_STRANGERS % f"the rules could not be judged: {error!r}"]
 
 
 def packet_filter(

@@ -32,6 +32,9 @@ BLUR = "blur"
 #: Nobody knows what the statement does: it may end the way of the packet, or not.
 UNJUDGED = "unjudged"
 
+#: The target of a verdict that gives the packet another destination.
+SENT_ON = "sent on"
+
 FAMILIES = {4: ("ip", "inet", "netdev"), 6: ("ip6", "inet", "netdev")}
 
 #: Statements that a packet passes whatever they do.
@@ -223,7 +226,7 @@ def _steps(statement: Any, builder: Builder) -> list[Step]:
     if key in ("snat", "masquerade"):
         return [Verdict(ACCEPT)]
     if key in _ELSEWHERE:
-        return [Verdict(UNKNOWN)]
+        return [Verdict(UNKNOWN, SENT_ON if key in ("dnat", "redirect") else "")]
     return [verdict(statement)]
 
 
@@ -249,7 +252,9 @@ def _xt(value: Any) -> list[Step]:
         return []
     if name in ("SNAT", "MASQUERADE"):
         return [Verdict(ACCEPT)]
-    return [Verdict(BLUR, fields.TRACKING)] if name in ("CT", "NOTRACK") else [Verdict(UNJUDGED)]
+    if name in ("CT", "NOTRACK"):
+        return [Verdict(BLUR, fields.TRACKING)]
+    return [Verdict(UNJUDGED, SENT_ON if name in ("DNAT", "REDIRECT") else "")]
 
 
 def verdict(statement: Any) -> Verdict:

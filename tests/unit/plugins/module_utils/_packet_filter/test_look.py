@@ -146,3 +146,27 @@ def test_a_real_command_has_a_deadline_and_a_name(monkeypatch: pytest.MonkeyPatc
         look.run(["sleep", "5"])
     with pytest.raises(deadline.CommandError, match="no-such-program is not installed"):
         look.run(["no-such-program"])
+
+
+LINKS = json.dumps([{"ifname": "fab0", "addr_info": [{"local": "192.0.2.11", "scope": "global", "prefixlen": 24}]}])
+
+
+def test_what_strangers_get_to(tmp_path: Path) -> None:
+    ports = ["29400-29599/tcp"]
+    shut = Programs(nft=nft(INPUT, ESTABLISHED, rule({"drop": None})))
+    assert look.not_for_members_only(LINKS, ports, [], command=shut, root=str(tmp_path)) == []
+    (sentence,) = look.not_for_members_only(LINKS, ports, [], command=Programs(nft=nft()), root=str(tmp_path))
+    assert "fab0" in sentence and "29400-29599" in sentence
+
+
+@pytest.mark.parametrize(
+    "programs",
+    [
+        Programs(),
+        Programs(nft="no JSON"),
+        Programs(nft=nft({"rule": {"family": "inet", "table": "t", "chain": "i"}}, {"chain": {}})),
+    ],
+)
+def test_what_strangers_get_to_where_the_rules_are_not_known(tmp_path: Path, programs: Programs) -> None:
+    (sentence,) = look.not_for_members_only(LINKS, [], [], command=programs, root=str(tmp_path))
+    assert sentence.startswith("nobody knows whether others than the members get to the ports")
