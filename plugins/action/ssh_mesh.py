@@ -129,7 +129,13 @@ def held_of(said: Any, plan: Mapping[str, Any], host: str) -> list[authority.Hel
         name, serial, ours = (
             (one.get(key) for key in ("name", "serial", "ours")) if isinstance(one, dict) else (0, 0, 0)
         )
-        if name not in names or type(serial) is not int or not 0 <= serial < 2**64 or not isinstance(ours, bool):
+        if (
+            not isinstance(name, str)
+            or name not in names
+            or type(serial) is not int
+            or not 0 <= serial < 2**64
+            or not isinstance(ours, bool)
+        ):
             raise authority.AuthorityError(ERR_HELD % host)
         found.append(authority.Held(name, HOST if name == HOST else USER, serial, ours))
     return found

@@ -128,6 +128,11 @@ class Plan:
                 for address in target.interface.of(4)
                 if str(address.ip) not in held
             ],
+            "gateways": [
+                {"interface": target.name, "gateway": gateway}
+                for target in self.targets
+                for gateway in target.interface.gateways or ()
+            ],
             "mtu_probes": [
                 {
                     "interface": target.name,

@@ -50,6 +50,15 @@ RESTORE_SECONDS = 15
 #: RFC 5227 sends three probes and waits 1 to 2 s for an answer; hosts on one network answer within milliseconds.
 ARP_PROBES = 3
 ARP_PROBE_SECONDS = 0.3
+#: The kernel asks for a neighbour three times, once a second (mcast_solicit and retrans_time_ms of neigh).
+NEIGHBOUR_SECONDS = 3.5
+DISCARD_PORT = 9
+
+
+DEAD_GATEWAY = (
+    "%s: the gateway %s does not answer, neither ARP nor neighbour discovery: everybody outside of the subnet would be "
+    "cut off. Correct its address, or write gateway: [] as long as there is none"
+)
 
 
 def checkpoint_call(method: str, *arguments: str) -> str:
@@ -176,6 +185,37 @@ def echo(interface: str, target: str, size: int) -> str:
     return " ".join(said.split()) if heard else ""
 
 
+def has_answered(neighbours: str) -> bool:
+    """Whether the kernel knows, by what ``ip -j neigh show`` printed, how to send to a machine on the wire."""
+    states = {state for entry in json.loads(neighbours or "[]") for state in entry.get("state", ())}
+    return bool(states - {"INCOMPLETE", "FAILED", "NONE"})
+
+
+def gateway_answers(interface: str, gateway: str) -> bool:
+    """Let the kernel ask the wire who has the router's address: ARP, or neighbour discovery of IPv6.
+
+    What the kernel knew before says nothing about now. An empty packet to the discard port makes it ask; whether the
+    router takes it does not matter, so one that answers no ping does.
+    """
+    about = ("to", gateway, "dev", interface)
+    execute("ip", "neigh", "flush", *about)
+    version = socket.AF_INET6 if ":" in gateway else socket.AF_INET
+    try:
+        with socket.socket(version, socket.SOCK_DGRAM) as wire:
+            wire.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode() + b"\0")
+            scope = (0, socket.if_nametoindex(interface)) if version == socket.AF_INET6 else ()
+            wire.sendto(b"", (gateway, DISCARD_PORT, *scope))
+    except OSError:
+        return False
+    end = time.monotonic() + NEIGHBOUR_SECONDS
+    while time.monotonic() < end:
+        code, out, _err = execute("ip", "-j", "neigh", "show", *about)
+        if code == 0 and has_answered(out):
+            return True
+        time.sleep(0.1)
+    return False
+
+
 def taken_addresses(events: str, interface: str) -> set[str]:
     """Addresses with their prefix that ``ip monitor address`` showed as refused by duplicate address detection."""
     return set(re.findall(rf"^\d+: {re.escape(interface)}\s+inet6 (\S+) .*\bdadfailed\b", events, re.MULTILINE))
@@ -245,6 +285,7 @@ class Worker(Program):
             if self.can_send(entry["interface"]):
                 self.refuse_conflict(entry)
                 probed.append(entry)
+        silent = self.silent_gateways()
         self.say("applying")
         files = [os.path.join(RUNTIME, entry["name"]) for entry in self.job["profiles"]]
         for path, entry in zip(files, self.job["profiles"]):
@@ -263,6 +304,7 @@ class Worker(Program):
         for entry in self.job["conflicts"]:
             if entry not in probed:
                 self.refuse_conflict(entry)
+        self.refuse_dead_gateways(silent)
         for entry in self.probe_targets():
             for target in entry["targets"]:
                 if mtu_hole(entry["interface"], target, entry["mtu"]):
@@ -283,6 +325,26 @@ class Worker(Program):
             raise ChangeError(
                 f"{entry['interface']}: another machine, with the hardware address {other}, has {entry['address']}"
             )
+
+    def silent_gateways(self) -> set[tuple[str, str]]:
+        """Interface and address of the job's routers that are in use before the change, and do not answer then."""
+        pairs = [(entry["interface"], entry["gateway"]) for entry in self.job["gateways"]]
+        used = [
+            (interface, gateway) for interface, gateway in pairs if f"{gateway} {interface}" in self.before["routes"]
+        ]
+        return {pair for pair in used if not gateway_answers(*pair)}
+
+    def refuse_dead_gateways(self, silent: set[tuple[str, str]]) -> None:
+        """Every router must answer on the wire, but for those that were silent before. A switch may need a moment."""
+        pairs = [(entry["interface"], entry["gateway"]) for entry in self.job["gateways"]]
+        waiting = [pair for pair in pairs if pair not in silent]
+        end = time.monotonic() + self.share(SETTLE_SHARE, SETTLE_SECONDS)
+        while True:
+            waiting = [pair for pair in waiting if not gateway_answers(*pair)]
+            if not waiting:
+                return
+            if time.monotonic() > end:
+                raise ChangeError("; ".join(DEAD_GATEWAY % pair for pair in waiting))
 
     @contextmanager
     def watched_addresses(self) -> Iterator[None]:

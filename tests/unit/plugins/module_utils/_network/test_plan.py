@@ -108,6 +108,7 @@ def test_a_new_card() -> None:
         "activate": [{"uuid": file.uuid, "interface": "eth0"}],
         "expect": [{"interface": "eth0", "addresses": ["192.0.2.11/24"], "mtu": 9000}],
         "conflicts": [{"interface": "eth0", "address": "192.0.2.11"}],
+        "gateways": [{"interface": "eth0", "gateway": "192.0.2.1"}],
         "mtu_probes": [{"interface": "eth0", "mtu": 9000, "targets": ["192.0.2.1"]}],
         "sysctl": None,
         "set_aside": [],

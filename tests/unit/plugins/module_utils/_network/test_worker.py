@@ -172,3 +172,88 @@ def test_a_file_is_moved_over_one_that_is_there_and_an_obstacle_is_named(tmp_pat
     assert (target.read_text(), target.stat().st_mode & 0o777, source.exists()) == ("new", 0o600, False)
     with pytest.raises(worker.ChangeError, match=r"'mv .* failed: .*No such file"):
         worker.move(str(source), str(target))
+
+
+@pytest.mark.parametrize(
+    ("printed", "answered"),
+    [
+        ('[{"dst": "192.0.2.1", "lladdr": "02:00:00:00:00:02", "state": ["REACHABLE"]}]', True),
+        ('[{"dst": "192.0.2.1", "lladdr": "02:00:00:00:00:02", "state": ["STALE"]}]', True),
+        ('[{"dst": "192.0.2.1", "state": ["NOARP"]}]', True),
+        ('[{"dst": "192.0.2.1", "state": ["INCOMPLETE"]}]', False),
+        ('[{"dst": "192.0.2.1", "state": ["FAILED"]}]', False),
+        ("[]", False),
+        ("", False),
+    ],
+)
+def test_whether_a_router_answered(printed: str, answered: bool) -> None:
+    assert worker.has_answered(printed) is answered
+
+
+GATEWAY = "192.0.2.1"
+
+
+def with_gateways(tmp_path: Path, answers: dict[str, list[bool]], monkeypatch: pytest.MonkeyPatch) -> worker.Worker:
+    """A program whose routers answer so, one time after the other, and then as the last time."""
+    entries = [{"interface": "eth0", "gateway": gateway} for gateway in answers]
+    job = {"run_id": "1", "client": "", "confirm_seconds": 30, "gateways": entries}
+    (tmp_path / "job.json").write_text(json.dumps(job))
+    said = {gateway: list(given) for gateway, given in answers.items()}
+
+    def answers_to(interface: str, gateway: str) -> bool:
+        assert interface == "eth0"
+        return said[gateway].pop(0) if len(said[gateway]) > 1 else said[gateway][0]
+
+    monkeypatch.setattr(worker, "gateway_answers", answers_to)
+    made = worker.Worker(str(tmp_path))
+    monkeypatch.setattr(made, "share", lambda part, least: 0.3)
+    return made
+
+
+def test_a_new_gateway_that_does_not_answer_undoes_the_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever comes from outside the subnet would be locked out, and a controller inside does not see it."""
+    one = with_gateways(tmp_path, {GATEWAY: [False], "fe80::1": [True]}, monkeypatch)
+    one.before = {"routes": ["192.0.2.254 eth0", " ppp0"]}
+    with pytest.raises(worker.ChangeError, match=rf"eth0: the gateway {GATEWAY} does not answer") as caught:
+        one.refuse_dead_gateways(one.silent_gateways())
+    assert "fe80::1" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "refused"), [(True, False, True), (False, False, False), (True, True, False)]
+)
+def test_the_gateway_that_is_there_already(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: bool, after: bool, refused: bool
+) -> None:
+    """One that did not answer before the change either is no reason to refuse it."""
+    one = with_gateways(tmp_path, {GATEWAY: [before, after]}, monkeypatch)
+    one.before = {"routes": [f"{GATEWAY} eth0"]}
+    silent = one.silent_gateways()
+    if refused:
+        with pytest.raises(worker.ChangeError, match=GATEWAY):
+            one.refuse_dead_gateways(silent)
+    else:
+        one.refuse_dead_gateways(silent)
+
+
+def test_a_gateway_may_take_a_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A port of a switch that learns, a router that boots its table."""
+    one = with_gateways(tmp_path, {GATEWAY: [False, False, True]}, monkeypatch)
+    one.before = {"routes": []}
+    one.refuse_dead_gateways(one.silent_gateways())
+
+
+def test_a_card_that_has_the_routers_address_beside_another_card(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same router by another card is a new one: nobody knows whether it answers there."""
+    one = with_gateways(tmp_path, {GATEWAY: [False]}, monkeypatch)
+    one.before = {"routes": [f"{GATEWAY} eth1"]}
+    assert one.silent_gateways() == set()
+
+
+def test_asking_the_wire_of_this_machine() -> None:
+    """The loopback needs no neighbour discovery; an interface that is not there answers nothing."""
+    assert worker.gateway_answers("lo", "127.0.0.2") in (True, False)
+    assert worker.gateway_answers("gc-none", GATEWAY) is False
+    assert worker.gateway_answers("gc-none", "fe80::1") is False
