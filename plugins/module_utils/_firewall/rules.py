@@ -172,6 +172,22 @@ def _spans(ports: Sequence[str], problems: list[Problem]) -> list[tuple[str, str
     return spans
 
 
+def peer_problems(value: Any) -> list[Problem]:
+    """The rules of ``cluster_firewall_peers``, for a list alone: its type is checked with those of all variables."""
+    problems: list[Problem] = []
+    if isinstance(value, (list, tuple)):
+        _addresses([str(peer) for peer in value], problems)
+    return problems
+
+
+def port_problems(value: Any) -> list[Problem]:
+    """The same for the entries of ``cluster_firewall_ports``; it may be empty where all ports are open."""
+    problems: list[Problem] = []
+    if isinstance(value, (list, tuple)):
+        _spans([str(port) for port in value], problems)
+    return problems
+
+
 def parse_wanted(
     peers: Sequence[str],
     ports: Sequence[str],

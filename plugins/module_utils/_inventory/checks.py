@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
@@ -26,6 +27,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses i
     whole_number,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits, speed_limits
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall import rules
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import gpus, host_keys, labels, users
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import (
     ERR_SAMPLE,
@@ -45,10 +47,12 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.p
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.static_network import (
     static_network_problems,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.value_types import type_problem
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.versions import (
     pin_problems,
     with_defaults,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files import cluster
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import wishes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import (
     VARIABLE as PORTS,
@@ -83,8 +87,21 @@ PUBLISHED_FACTS = ("common_members", "common_port_plan")
 #: Role names that other people's variables may well start with: there only a near miss is a typo.
 COMMON_WORDS = ("common", "preflight")
 
+#: The port plan as role preflight gets it.
+PREFLIGHT_PORTS = "preflight_ports"
 #: The role whose numbers the modules of the check limit.
 CHECK_ROLE = "cluster_check"
+
+
+def _preflight_port_problems(value: Any) -> list[Problem]:
+    """The overrides of the port plan under the name that they have in role preflight."""
+    try:
+        make_port_plan(value)
+    except PortPlanError as error:
+        return [replace(one, variable=one.variable.replace(PORTS, PREFLIGHT_PORTS)) for one in error.problems]
+    return []
+
+
 #: Variables with rules beyond their argument spec, which their own domain knows.
 OWN_RULES: dict[str, Callable[[Any], list[Problem]]] = {
     gpus.PREFLIGHT: gpus.count_problems(gpus.PREFLIGHT),
@@ -100,6 +117,10 @@ OWN_RULES: dict[str, Callable[[Any], list[Problem]]] = {
     parameters.RESERVED: parameters.reserved_problems,
     tuning_limits.LIMITS: tuning_limits.limit_problems,
     speed_limits.VARIABLE: speed_limits.limit_problems,
+    "cluster_firewall_peers": rules.peer_problems,
+    "cluster_firewall_ports": rules.port_problems,
+    "launcher_slots": cluster.slot_problems,
+    PREFLIGHT_PORTS: _preflight_port_problems,
     **ssh_wishes.RULES,
 }
 #: What the look at the hosts is made with, as playbooks/preflight.yml hands it over, beside the variables of preflight.
@@ -121,14 +142,12 @@ ERR_LOOPBACK_NAME = "is a name of the loopback address on every machine"
 ERR_SAME_NAME = "is the same name as %s: names of hosts do not differ in upper and lower case"
 ERR_NOT_DIALED = "no machine can be reached at this address (%s)"
 ERR_SSH_PORT = "expected a port from 1 to 65535, in the digits 0 to 9"
-ERR_DIGITS = "expected a whole number, in the digits 0 to 9"
 ERR_DUPLICATE_FABRIC = "is also the fabric address of %s"
 ERR_DUPLICATE_MANAGEMENT = "is also the ssh address of %s"
 ERR_FOREIGN_ADDRESS = "is the ssh address of another member, %s"
 ERR_OTHER_SUBNET = "lies in %s, %d of %d members are in %s; members of different subnets are not supported yet"
 ERR_OTHER_PORTS = "differs from the port plan of %d of %d members"
 ERR_UNKNOWN = "no role of this collection has such a variable"
-ERR_NOT_TEXT = "expected a string, found a %s"
 
 RoleSpecs = Mapping[str, Mapping[str, Mapping[str, Any]]]
 Variables = Mapping[str, Mapping[str, Any]]
@@ -270,18 +289,9 @@ def option_problem(name: str, value: Any, option: Mapping[str, Any], role: str) 
     fix = f"see the table of variables in roles/{role}/README.md"
     if option.get("choices"):
         fix = "use one of: {}".format(", ".join(str(choice) for choice in option["choices"]))
-    kind = option.get("type", "str")
-    if kind in ("str", "path") and isinstance(value, (list, tuple, Mapping)):
-        # Ansible would print such a value and take the result for the string.
-        found = "dictionary" if isinstance(value, Mapping) else "list"
-        return Problem(name, shown(value), ERR_NOT_TEXT % found, fix)
-    if "int" in (kind, option.get("elements")):
-        numbers = value.split(",") if isinstance(value, str) and kind == "list" else value
-        numbers = numbers if isinstance(numbers, (list, tuple)) else (numbers,)
-        # Ansible would take digits of any script, and underscores between them.
-        foreign = [one for one in numbers if isinstance(one, str) and whole_number(one) is None]
-        if foreign:
-            return Problem(name, shown(value), ERR_DIGITS, fix)
+    wrong = type_problem(name, value, option)
+    if wrong is not None:
+        return Problem(wrong[0], shown(value), wrong[1], fix)
     spec = {key: entry for key, entry in option.items() if key not in ("default", "required", "description")}
     result = ArgumentSpecValidator({name: spec}).validate({name: value})
     if not result.error_messages:

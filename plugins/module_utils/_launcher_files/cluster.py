@@ -169,6 +169,11 @@ def _doubles(key: str, values: list[str]) -> list[Problem]:
     return [Problem(f"launcher_members[].{key}", shown(value), ERR_TWICE, "give each its own") for value in twice]
 
 
+def slot_problems(value: Any) -> list[Problem]:
+    """The rule of ``launcher_slots`` alone, without the members."""
+    return _slots(value, [str(name) for name in value] if isinstance(value, Mapping) else ["every member"])[1]
+
+
 def _slots(given: Any, names: list[str]) -> tuple[dict[str, int], list[Problem]]:
     """How many ranks each member takes. A node without GPUs (0), or where nobody counted them (-1), takes one."""
     entries = given if isinstance(given, Mapping) else dict.fromkeys(names, given)

@@ -192,7 +192,7 @@ def test_port_plans_that_differ() -> None:
         (
             "kernel_tuning_path",
             ["/x"],
-            "expected a string, found a list",
+            "expected a path, found a list",
             "see the table of variables in roles/kernel_tuning/README.md",
         ),
         (
@@ -338,7 +338,7 @@ def test_a_cluster_of_one_can_be_looked_at() -> None:
 def test_a_value_that_is_no_number_is_named() -> None:
     (entry,) = found(inventory(n2={"kernel_tuning_count": "many"}))
     assert entry[:2] == ("n2", "kernel_tuning_count")
-    assert entry[2] == checks.ERR_DIGITS
+    assert entry[2] == "expected a whole number, in the digits 0 to 9, found a string"
     assert not found(inventory(n2={"cluster_check_sizes_bytes": "4,4096"}))
 
 
