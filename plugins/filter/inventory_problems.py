@@ -13,7 +13,8 @@ from typing import Any, Callable
 import yaml
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import checks
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import checks, near_misses
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.reading import read_variables
 
 DOCUMENTATION = r"""
@@ -34,8 +35,10 @@ description:
     variables that start with the name of a role but that it does not have (typing errors, with the nearest name)."
   - "Versions that cannot go together: the driver with CUDA, NCCL and PyTorch's CUDA build; NCCL and PyTorch with builds
     that do not exist; PyTorch with its interpreter. What is not known is not refused."
+  - "Typing errors elsewhere in a name: variables that are almost those of a role, of the cluster or of Ansible's
+    connection, and files of C(host_vars) and C(group_vars) whose name is another spelling of a host or a group."
   - An expression that cannot be evaluated is a problem, not a failure.
-positional: _input, hosts, group
+positional: _input, hosts, group, kind
 options:
   _input:
     description: C(hostvars).
@@ -50,6 +53,13 @@ options:
     description: The name of the group, for the messages.
     type: str
     required: true
+  kind:
+    description:
+      - V(problems), or V(notes) for what stops nobody, such as files of C(host_vars) and C(group_vars) that belong to no
+        host and to no group.
+    type: str
+    choices: [problems, notes]
+    default: problems
 seealso:
   - plugin: baremetal.gpu_cluster.problem_table
     plugin_type: filter
@@ -94,20 +104,51 @@ def role_specs(roles: Path) -> dict[str, dict[str, Any]]:
     return specs
 
 
-def inventory_problems(hostvars: Mapping[str, Any], hosts: Sequence[str], group: str) -> list[dict[str, Any]]:
-    """Return the problems as dictionaries."""
+def _read_by_ansible(folder: Path) -> list[str]:
+    """The files and folders in a folder of variables; copies that editors leave, and other texts, are none."""
+    if not folder.is_dir():
+        return []
+    entries = [entry for entry in folder.iterdir() if not entry.name.startswith(".") and not entry.name.endswith("~")]
+    entries = [entry for entry in entries if entry.is_dir() or entry.suffix in ("", ".yml", ".yaml", ".json")]
+    return [entry.name for entry in entries if entry.name != "README"]
+
+
+def _file_findings(own: Mapping[str, Any]) -> tuple[list[Problem], list[Problem]]:
+    """Problems and notes about the folders of variables beside the inventory and the playbook."""
+    groups = {str(name): [str(host) for host in hosts] for name, hosts in (own.get("groups") or {}).items()}
+    sources = [Path(str(source)) for source in own.get("ansible_inventory_sources") or []]
+    places = [source if source.is_dir() else source.parent for source in sources if source.exists()]
+    places += [Path(str(own["playbook_dir"]))] if own.get("playbook_dir") else []
+    names = {"host": sorted({host for hosts in groups.values() for host in hosts}), "group": list(groups)}
+    problems, notes = [], []
+    for place in dict.fromkeys(places) if groups else ():
+        for folder, kind in near_misses.FOLDERS.items():
+            found = near_misses.file_findings(str(place / folder), _read_by_ansible(place / folder), names[kind])
+            problems += found[0]
+            notes += found[1]
+    return [one.on(checks.WHOLE_INVENTORY) for one in problems], [one.on(checks.WHOLE_INVENTORY) for one in notes]
+
+
+def inventory_problems(
+    hostvars: Mapping[str, Any], hosts: Sequence[str], group: str, kind: str = "problems"
+) -> list[dict[str, Any]]:
+    """Return the problems, or the notes, as dictionaries."""
     specs = role_specs(Path(__file__).resolve().parent.parent.parent / "roles")
     prefixes = checks.wanted_prefixes(specs)
 
     def wanted(name: str) -> bool:
         return name.startswith(prefixes) or name in ("ansible_host", "ansible_port")
 
-    names = [str(host) for host in hosts]
-    variables = {name: read_variables(hostvars, name, wanted) for name in names}
-    return [
-        {**problem.as_dict(), "prevents_looking": checks.prevents_looking(problem, variables)}
-        for problem in checks.inventory_problems(variables, names, str(group), specs)
-    ]
+    members = [str(host) for host in hosts]
+    everything = {name: hostvars[name] for name in members}
+    variables = {name: read_variables(everything, name, wanted) for name in members}
+    problems, notes = _file_findings(everything[members[0]]) if members else ([], [])
+    if kind == "notes":
+        return [note.as_dict() for note in notes]
+    names = {name: [str(one) for one in own] for name, own in everything.items()}
+    found = checks.inventory_problems(variables, members, str(group), specs)
+    found += near_misses.variable_problems(names, variables, checks.known_names(specs), tuple(specs)) + problems
+    return [{**problem.as_dict(), "prevents_looking": checks.prevents_looking(problem, variables)} for problem in found]
 
 
 class FilterModule:

@@ -28,7 +28,13 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses i
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits, speed_limits
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall import rules
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import gpus, host_keys, labels, users
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import (
+    gpus,
+    host_keys,
+    labels,
+    near_misses,
+    users,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import (
     ERR_SAMPLE,
     ERR_UNREADABLE,
@@ -156,6 +162,11 @@ Variables = Mapping[str, Mapping[str, Any]]
 def wanted_prefixes(specs: RoleSpecs) -> tuple[str, ...]:
     """What a variable starts with when it is ours to check."""
     return (CLUSTER_PREFIX, *tuple(f"{role}_" for role in specs))
+
+
+def known_names(specs: RoleSpecs) -> tuple[str, ...]:
+    """Every variable of the cluster and of its roles."""
+    return (*CLUSTER_VARIABLES, *PUBLISHED_FACTS, *(name for options in specs.values() for name in options))
 
 
 def _readable(value: Any) -> Any | None:
@@ -305,14 +316,16 @@ def option_problem(name: str, value: Any, option: Mapping[str, Any], role: str) 
 
 def _role_variable_problems(variables: Variables, hosts: Sequence[str], specs: RoleSpecs) -> list[Problem]:
     """Every variable that looks like one of ours: known, readable, of the right type and within its choices."""
-    known: set[str] = {name for options in specs.values() for name in options} | set(CLUSTER_VARIABLES)
+    roles_own = {name for options in specs.values() for name in options}
+    known: set[str] = roles_own | set(CLUSTER_VARIABLES)
     cache: dict[tuple[str, str], list[Problem]] = {}
     problems: list[Problem] = []
     for host in hosts:
+        not_ours = {*CLUSTER_VARIABLES, *PUBLISHED_FACTS, *near_misses.own_names(variables[host])} - roles_own
         for name, value in variables[host].items():
             role = _role_of(name, specs)
             ours = name.startswith(CLUSTER_PREFIX)
-            if name in CLUSTER_VARIABLES or name in PUBLISHED_FACTS or not (role or ours):
+            if name in not_ours or not (role or ours):
                 continue
             key = (name, repr(value))
             if key not in cache:
@@ -326,7 +339,11 @@ def _variable_problems(name: str, value: Any, role: str | None, specs: RoleSpecs
         near = nearest(name, known, cutoff=0.85 if role in COMMON_WORDS else 0.6)
         if near is None and role in COMMON_WORDS:
             return []
-        fix = f"write {near} instead" if near else "remove it, or see the README of the role"
+        fix = (
+            f"write {near} instead"
+            if near
+            else f"remove it, see the README of the role, or list it in {near_misses.OWN}"
+        )
         text = "" if isinstance(value, Unreadable) else shown(value)
         return [Problem(name, text, ERR_UNKNOWN, fix)]
     if isinstance(value, Unreadable):
@@ -365,7 +382,8 @@ def _unmeasured_problems(variables: Variables, hosts: Sequence[str], specs: Role
 def prevents_looking(problem: Problem, variables: Variables) -> bool:
     """Whether the hosts cannot be looked at before this problem is solved: no address, or no values to ask for."""
     name = re.split(r"[.\[]", problem.variable)[0]
-    if name in ("ansible_host", gpus.GPUS):
+    mistyped = problem.rule == near_misses.ERR_NEAR_MISS and problem.fix.startswith("write ansible_")
+    if name in ("ansible_host", gpus.GPUS) or mistyped:
         return True
     if name.startswith(f"{LOOKING_ROLE}_"):
         return problem.rule != ERR_UNKNOWN

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -61,6 +62,42 @@ def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     """The known name that looks most like ``name``, if any is close."""
     found = difflib.get_close_matches(name, sorted(known), n=1, cutoff=cutoff)
     return found[0] if found else None
+
+
+def is_within(one: str, other: str, edits: int) -> bool:
+    """Whether so many letters left out, added, exchanged, or swapped with their neighbour make ``one`` the other."""
+    if abs(len(one) - len(other)) > edits:
+        return False
+    same = 0
+    while same < min(len(one), len(other)) and one[same] == other[same]:
+        same += 1
+    one, other = one[same:], other[same:]
+    if not one or not other or not edits:
+        return max(len(one), len(other)) <= edits
+    left = edits - 1
+    return (
+        is_within(one[1:], other[1:], left)
+        or is_within(one[1:], other, left)
+        or is_within(one, other[1:], left)
+        or (one[:2] == other[1::-1] and is_within(one[2:], other[2:], left))
+    )
+
+
+def _spelling(name: str) -> tuple[list[str], list[str]]:
+    """The letters and the numbers of a name, whatever its case, its separators and its leading zeros are."""
+    letters = [re.sub(r"[-_.]", "", part) for part in re.split(r"[0-9]+", name.lower())]
+    return letters, [digits.lstrip("0") for digits in re.findall(r"[0-9]+", name)]
+
+
+def nearest_host(name: str, hosts: Iterable[str]) -> str | None:
+    """The one host of which ``name`` is another spelling. Another number, or another letter, is another machine."""
+    found = []
+    for host in hosts:
+        # Without the domain, where only one of both has one.
+        pair = (name, host) if ("." in name) == ("." in host) else (name.split(".")[0], host.split(".")[0])
+        if _spelling(pair[0]) == _spelling(pair[1]):
+            found.append(host)
+    return found[0] if len(found) == 1 else None
 
 
 def _hosts_label(hosts: Sequence[str], everybody: int) -> str:

@@ -214,7 +214,12 @@ def test_port_plans_that_differ() -> None:
             "choose a value in this range",
         ),
         ("kernel_tuning_entriess", [], checks.ERR_UNKNOWN, "write kernel_tuning_entries instead"),
-        ("kernel_tuning_zzzzzzzzzzzzzzzzzzzz", [], checks.ERR_UNKNOWN, "remove it, or see the README of the role"),
+        (
+            "kernel_tuning_zzzzzzzzzzzzzzzzzzzz",
+            [],
+            checks.ERR_UNKNOWN,
+            "remove it, see the README of the role, or list it in preflight_own_variables",
+        ),
         ("kernel_versions", "5", checks.ERR_UNKNOWN, "write kernel_version instead"),
         ("common_groups", "x", checks.ERR_UNKNOWN, "write common_group instead"),
         ("gpu_cluster_port", {}, checks.ERR_UNKNOWN, "write gpu_cluster_ports instead"),

@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import (
     Problem,
     nearest,
+    nearest_host,
     shown,
     table_lines,
 )
@@ -42,6 +43,33 @@ def test_a_problem_without_a_value_shows_none() -> None:
 def test_nearest() -> None:
     assert nearest("kernel_tuning_extras", ["kernel_tuning_extra", "cluster_firewall_ports"]) == "kernel_tuning_extra"
     assert nearest("zzz", ["kernel_tuning_extra"]) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("gpu1", "gpu01"),
+        ("gpu001", "gpu01"),
+        ("GPU-01", "gpu01"),
+        ("gpu_12", "gpu12"),
+        ("gpu12.cluster.example", "gpu12"),
+        ("node-1-2", "node-01-02"),
+        ("gpu13", None),
+        ("gpu2", None),
+        ("cpu01", None),
+        ("gpu", None),
+        ("gpu1-2", None),
+        ("node12", None),
+        ("login.other.example", None),
+    ],
+)
+def test_a_host_is_suggested_only_by_its_own_number(name: str, meant: str | None) -> None:
+    hosts = ["gpu01", "gpu12", "node-01-02", "node-11", "login.cluster.example"]
+    assert nearest_host(name, hosts) == meant
+
+
+def test_no_host_is_suggested_where_two_are_spelled_so() -> None:
+    assert nearest_host("gpu1", ["gpu01", "gpu001"]) is None
 
 
 def test_hosts_with_the_same_problem_share_a_line() -> None:

@@ -1,0 +1,181 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Names that are almost surely typing errors: variables, and files of host_vars and group_vars. Pure.
+
+Ansible ignores a variable that nobody reads. Only a near miss of a known name is refused, because an inventory also
+holds variables of the site and of other collections.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import (
+    Problem,
+    is_within,
+    nearest_host,
+    shown,
+)
+
+#: Lists the variables that look like typing errors and are none.
+OWN = "preflight_own_variables"
+#: Variables of the playbooks themselves, given with -e.
+PLAYBOOK_VARIABLES = ("rebuild_hosts", "rebuild_accept_host_keys", "revoke_hosts", "revoke_host_keys")
+#: Ansible's own variables for reaching a host over ssh and becoming root there, of all versions from 2.16 on.
+_ANSIBLE = """
+    async_dir become become_exe become_flags become_method become_pass become_password become_user
+    common_remote_group connection connection_user control_path control_path_dir host host_key_checking
+    local_become_strip_preamble local_become_success_timeout module_compression network_os no_target_syslog
+    paramiko_host paramiko_host_key_checking paramiko_pass paramiko_password paramiko_port paramiko_private_key_file
+    paramiko_proxy_command paramiko_timeout paramiko_use_rsa_sha2_algorithms paramiko_user password pipelining port
+    private_key private_key_file private_key_passphrase python_interpreter python_module_rlimit_nofile remote_tmp
+    runas_flags runas_pass runas_user scp_executable scp_extra_args sftp_batch_mode sftp_executable sftp_extra_args
+    shell_allow_world_readable_temp shell_executable shell_type ssh_args ssh_common_args ssh_executable ssh_extra_args
+    ssh_host ssh_host_key_checking ssh_pass ssh_password ssh_password_mechanism ssh_pipelining ssh_pkcs11_provider
+    ssh_port ssh_private_key ssh_private_key_file ssh_private_key_passphrase ssh_retries ssh_timeout
+    ssh_transfer_method ssh_use_tty ssh_user ssh_verbosity sshpass_prompt su_exe su_flags su_pass su_prompt_l10n
+    su_user sudo_chdir sudo_exe sudo_flags sudo_pass sudo_user system_tmpdirs target_log_info timeout user
+"""
+ANSIBLE_VARIABLES = tuple(f"ansible_{name}" for name in _ANSIBLE.split())
+#: Last words of roles with which variables of other collections begin as well, such as network_interfaces.
+ORDINARY_WORDS = ("check", "hosts", "network", "policy", "storage", "user")
+#: The same for variables of the cluster.
+ORDINARY_NAMES = ("known_hosts",)
+
+#: Names shorter than this are never compared; longer ones may differ in one place, and the longest in two.
+SHORTEST, LONG = 8, 18
+
+ERR_NEAR_MISS = "looks like a typing error: nobody reads a variable of this name"
+ERR_NEAR_FILE = "no %s of this inventory has this name, so nobody reads it"
+NOTE_ORPHANS = "no %s of this inventory has such a name, so nobody reads them"
+
+#: The folders of variables, and the kind of name that their files have.
+FOLDERS = {"host_vars": "host", "group_vars": "group"}
+_EXTENSIONS = (".yml", ".yaml", ".json")
+
+
+def _begins_alike(name: str, known: str) -> bool:
+    """A first letter is seldom mistyped, and another one makes another word: rccl_version, cpu_cluster_user."""
+    swapped = name[:2] == known[1::-1]
+    lost = len(known) > LONG and name.split("_")[0] == known.split("_")[0][1:]
+    return name[0] == known[0] or swapped or lost
+
+
+@cache
+def _plain(name: str) -> str:
+    return re.sub(r"[-_. ]+", "_", name.lower())
+
+
+@cache
+def _singular(name: str) -> str:
+    words = [re.sub(r"ie?$", "y", word[:-1]) if word.endswith("ies") else word for word in name.split("_")]
+    words = [re.sub(r"(?<=ss)es$|(?<=[^siu])s$", "", word) for word in words]
+    return "_".join(words)
+
+
+@cache
+def _shortened(name: str, roles: tuple[str, ...]) -> tuple[str, ...]:
+    """What is left of a variable whose first words were forgotten, as far as that can mean no other variable."""
+    if name.startswith("gpu_cluster_"):
+        rest = name[len("gpu_cluster_") :]
+        return (f"cluster_{rest}", *([rest] if "_" in rest and rest not in ORDINARY_NAMES else []))
+    words = next((role for role in roles if name.startswith(f"{role}_")), "").split("_")
+    if len(words) < 2 or words[-1] in ORDINARY_WORDS:
+        return ()
+    return tuple(name[len("_".join(words[:count])) + 1 :] for count in range(1, len(words)))
+
+
+def meant(name: str, known: Iterable[str], roles: tuple[str, ...]) -> str | None:
+    """The known variable that ``name`` almost surely stands for, None where that is not sure."""
+    # In capitals it is a variable of an environment, such as NCCL_DEBUG.
+    if len(name) < SHORTEST or name.isupper():
+        return None
+    name = _plain(name)
+    edits = 1 if len(name) < LONG else 2
+    names = sorted(known)
+    for one in names:
+        if name == one or _singular(name) == _singular(one):
+            return one
+    close = [one for one in names if _begins_alike(name, one) and is_within(name, one, edits)]
+    close.sort(key=lambda one: not is_within(name, one, 1))
+    return next(iter(close + [one for one in names if name in _shortened(one, roles)]), None)
+
+
+def own_names(variables: Mapping[str, Any]) -> list[str]:
+    """The names that a host takes out of the comparison."""
+    names = variables.get(OWN)
+    return [str(name) for name in names] if isinstance(names, (list, tuple)) else []
+
+
+def variable_problems(
+    names: Mapping[str, Sequence[str]],
+    variables: Mapping[str, Mapping[str, Any]],
+    known: Sequence[str],
+    roles: tuple[str, ...],
+) -> list[Problem]:
+    """Every variable of every host that is a near miss of a known one and does not begin with the name of a role.
+
+    ``names`` holds all variables of a host, ``variables`` the values of those that are ours.
+    """
+    prefixes = ("_", "gpu_cluster_", *(f"{role}_" for role in roles))
+    everything = {*known, *PLAYBOOK_VARIABLES, *ANSIBLE_VARIABLES}
+    cache: dict[str, str | None] = {}
+    problems = []
+    for host, written in names.items():
+        own = own_names(variables.get(host, {}))
+        for name in written:
+            if name in everything or name in own or name.startswith(prefixes):
+                continue
+            if name not in cache:
+                cache[name] = meant(name, everything, roles)
+            near = cache[name]
+            # A short name beside the whole one is what the site calls its own value.
+            if near is None or (near in written and name in _shortened(near, roles)):
+                continue
+            # The value is not shown: it may be a password.
+            fix = f"write {near} instead, or list it in {OWN} if it is a variable of your own"
+            problems.append(Problem(name, "", ERR_NEAR_MISS, fix).on(host))
+    return problems
+
+
+def _is_file_of(entry: str, names: Sequence[str]) -> bool:
+    return entry in names or any(entry == f"{name}{extension}" for name in names for extension in _EXTENSIONS)
+
+
+def _stem(entry: str) -> str:
+    return next((entry[: -len(extension)] for extension in _EXTENSIONS if entry.endswith(extension)), entry)
+
+
+def _nearest_group(name: str, groups: Sequence[str]) -> str | None:
+    """The group that is meant; names that differ in a number, or in a last word of one letter, are two groups."""
+    for group in groups:
+        one, other = _plain(name), _plain(group)
+        close = len(one) >= SHORTEST and _begins_alike(one, other) and is_within(one, other, 1)
+        words = len(one.split("_")[-1]) > 1 and re.findall("[0-9]+", one) == re.findall("[0-9]+", other)
+        if _singular(one) == _singular(other) or (close and words):
+            return group
+    return None
+
+
+def file_findings(folder: str, entries: Sequence[str], names: Sequence[str]) -> tuple[list[Problem], list[Problem]]:
+    """Files and folders that belong to no host, or no group, of this inventory: problems where one is meant, notes.
+
+    ``folder`` is the path of a folder host_vars or group_vars, ``entries`` what Ansible would read in it.
+    """
+    kind = FOLDERS[folder.rsplit("/", 1)[-1]]
+    problems, orphans = [], []
+    for entry in sorted(set(entries)):
+        if _is_file_of(entry, names):
+            continue
+        near = (nearest_host if kind == "host" else _nearest_group)(_stem(entry), names)
+        if near is None:
+            orphans.append(entry)
+        else:
+            fix = f"rename it to {near}{entry[len(_stem(entry)) :]}, or remove it"
+            problems.append(Problem(folder, shown(entry), ERR_NEAR_FILE % kind, fix))
+    notes = [Problem(folder, shown(orphans), NOTE_ORPHANS % kind, "remove what is no longer needed")]
+    return problems, notes if orphans else []

@@ -1,0 +1,121 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The check of an inventory as people run it: files of a folder, read by ansible-playbook. No host is contacted."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import project
+import pytest
+
+HOSTS = """
+gpu_cluster:
+  hosts:
+    gpu01: {ansible_host: 10.0.0.1, gpu_cluster_fabric_address: 10.1.0.1/24}
+    gpu02: {ansible_host: 10.0.0.2, gpu_cluster_fabric_address: 10.1.0.2/24}
+"""
+CLUSTER = """
+gpu_cluster_fabric_interface: fab0
+my_team: ml
+nfs_exports: []
+firewall_enabled: true
+vaulted: "{{ lookup('ansible.builtin.env', 'NOTHING') }}"
+"""
+
+
+@pytest.fixture
+def inventory(tmp_path: Path) -> Path:
+    """A folder that has no problem."""
+    folder = tmp_path / "inventory"
+    write(folder / "hosts.yml", HOSTS)
+    write(folder / "group_vars" / "gpu_cluster" / "cluster.yml", CLUSTER)
+    write(folder / "group_vars" / "all.yml", "site_name: here\n")
+    write(folder / "host_vars" / "gpu01" / "cluster.yml", "rack: r1\n")
+    return folder
+
+
+def write(path: Path, text: str) -> None:
+    """With its folders."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def check(inventory: Path, *arguments: str) -> tuple[int, str]:
+    """Exit code and output."""
+    command = [str(project.BIN / "ansible-playbook"), str(project.ROOT / "playbooks" / "inventory.yml")]
+    environment = project.tool_environment(ANSIBLE_NOCOLOR="1", HOME=str(inventory.parent))
+    done = subprocess.run(
+        [*command, "-i", str(inventory), *arguments],
+        cwd=project.ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_a_good_inventory_with_variables_of_the_site_passes(inventory: Path) -> None:
+    """Nothing is said about the site's own names."""
+    code, text = check(inventory)
+    assert code == 0, text
+    assert "2 members, no problems in the inventory" in text
+    assert "Worth knowing" not in text
+
+
+def test_typing_errors_in_names_stop_the_run(inventory: Path) -> None:
+    """In variables of a group, of a host and of the command line, and in names of files."""
+    write(inventory / "group_vars" / "gpu_cluster" / "firewall.yml", "firewall_ports: []\ncluster_firewal_ports: []\n")
+    write(inventory / "host_vars" / "gpu02.yml", "nvida_driver_version: 580\nansible_pasword: s3cret\n")
+    write(inventory / "host_vars" / "gpu1.yml", "gpu_cluster_gpus: 8\n")
+    write(inventory / "group_vars" / "gpu-cluster.yml", "gpu_cluster_gpus: 8\n")
+    code, text = check(inventory, "-e", "gpu_cluser_user=train", "-e", "ansible_becom=true")
+    assert code != 0
+    assert "s3cret" not in text
+    for meant in (
+        "cluster_firewall_ports",
+        "nvidia_driver_version",
+        "ansible_password",
+        "gpu_cluster_user",
+        "ansible_become",
+    ):
+        assert f"Fix: write {meant} instead" in text, text
+    assert "rename it to gpu01.yml, or remove it" in text
+    assert "rename it to gpu_cluster.yml, or remove it" in text
+    assert "my_team" not in text and "nfs_exports" not in text and "firewall_enabled" not in text
+
+
+def test_files_of_nobody_are_listed_and_stop_nobody(inventory: Path) -> None:
+    """They may belong to a machine that is away."""
+    write(inventory / "host_vars" / "gpu13.yml", "rack: r2\n")
+    write(inventory / "host_vars" / "README", "rack: r2\n")
+    write(inventory / "group_vars" / "login.yml", "rack: r2\n")
+    code, text = check(inventory)
+    assert code == 0, text
+    assert "Worth knowing, and no reason to stop" in text
+    assert "['gpu13.yml']: no host of this inventory has such a name" in text
+    assert "['login.yml']: no group of this inventory has such a name" in text
+
+
+def test_a_variable_of_the_sites_own_is_named_once(inventory: Path) -> None:
+    """A way out that renames nothing."""
+    write(inventory / "group_vars" / "all.yml", "firewall_ports: []\nlauncher_of_ours: x\n")
+    assert check(inventory)[0] != 0
+    write(
+        inventory / "group_vars" / "gpu_cluster" / "own.yml",
+        "preflight_own_variables: [firewall_ports, launcher_of_ours]\n",
+    )
+    code, text = check(inventory)
+    assert code == 0, text
+
+
+def test_a_value_of_the_wrong_type_stops_the_run(inventory: Path) -> None:
+    """As YAML reads it."""
+    write(inventory / "group_vars" / "all.yml", "cluster_firewall_ports: 29500\ntorch_runtime_packages: 7\n")
+    code, text = check(inventory)
+    assert code != 0
+    assert "cluster_firewall_ports = 29500: expected a list, found a number" in text
+    assert "torch_runtime_packages = 7: expected a list, found a number" in text
