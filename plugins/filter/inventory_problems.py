@@ -55,8 +55,8 @@ options:
     required: true
   kind:
     description:
-      - V(problems), or V(notes) for what stops nobody, such as files of C(host_vars) and C(group_vars) that belong to no
-        host and to no group.
+      - V(problems), or V(notes) for what stops nobody, such as files of C(host_vars) and C(group_vars) that belong to
+        no host and to no group.
     type: str
     choices: [problems, notes]
     default: problems

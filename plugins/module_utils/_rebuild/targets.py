@@ -8,7 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, nearest, shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import (
+    Problem,
+    nearest_host,
+    shown,
+)
 
 VARIABLE = "rebuild_hosts"
 LIMIT = "--limit"
@@ -43,7 +47,7 @@ def problems(value: Any, members: Sequence[str], limit: str = "") -> list[Proble
         if names.count(name) > 1:
             found.append(Problem(VARIABLE, text, ERR_TWICE % name, "name each host once"))
         if name not in members:
-            near = nearest(name, members)
+            near = nearest_host(name, members)
             fix = f"write {near}" if near else f"add it to the inventory first; the members are {', '.join(members)}"
             found.append(Problem(VARIABLE, text, ERR_NO_MEMBER % name, fix))
     if members and set(members) <= set(names):

@@ -35,6 +35,7 @@ def test_the_names(value: Any, names: list[str]) -> None:
         (True, targets.ERR_TYPE, "for example"),
         ({"gpu02": 1}, targets.ERR_TYPE, "for example"),
         ("gpu2", targets.ERR_NO_MEMBER % "gpu2", "write gpu02"),
+        ("gpu13", targets.ERR_NO_MEMBER % "gpu13", "add it to the inventory first"),
         ("elsewhere", targets.ERR_NO_MEMBER % "elsewhere", "gpu01, gpu02, gpu03"),
         ("gpu02,gpu02", targets.ERR_TWICE % "gpu02", "once"),
         ("gpu01,gpu02,gpu03", targets.ERR_ALL % 3, "baremetal.gpu_cluster.site"),
