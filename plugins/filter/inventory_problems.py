@@ -14,6 +14,7 @@ import yaml
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import checks, near_misses
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.plan_overrides import override_notes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.reading import read_variables
 
@@ -56,7 +57,7 @@ options:
   kind:
     description:
       - V(problems), or V(notes) for what stops nobody, such as files of C(host_vars) and C(group_vars) that belong to
-        no host and to no group.
+        no host and to no group, and variables that differ from the port plan in whose place they stand.
     type: str
     choices: [problems, notes]
     default: problems
@@ -144,7 +145,7 @@ def inventory_problems(
     variables = {name: read_variables(everything, name, wanted) for name in members}
     problems, notes = _file_findings(everything[members[0]]) if members else ([], [])
     if kind == "notes":
-        return [note.as_dict() for note in notes]
+        return [note.as_dict() for note in [*notes, *override_notes(variables, members)]]
     names = {name: [str(one) for one in own] for name, own in everything.items()}
     found = checks.inventory_problems(variables, members, str(group), specs)
     found += near_misses.variable_problems(names, variables, checks.known_names(specs), tuple(specs)) + problems

@@ -119,3 +119,11 @@ def test_a_value_of_the_wrong_type_stops_the_run(inventory: Path) -> None:
     assert code != 0
     assert "cluster_firewall_ports = 29500: expected a list, found a number" in text
     assert "torch_runtime_packages = 7: expected a list, found a number" in text
+
+
+def test_ports_that_differ_from_the_plan_are_noted(inventory: Path) -> None:
+    """The check would fail with them."""
+    write(inventory / "group_vars" / "all.yml", "cluster_firewall_ports: [29500/tcp]\n")
+    code, text = check(inventory)
+    assert code == 0, text
+    assert "all 2 hosts  cluster_firewall_ports = ['29500/tcp']: differs from the port plan" in text

@@ -210,10 +210,9 @@ def of_the_firewall(report: dict[str, Any], node: str) -> list[dict[str, Any]]:
     ]
 
 
-def test_check_mode_foretells_a_block_and_the_variables_of_the_finding_open_it(cluster: Cluster) -> None:
+def test_check_mode_foretells_a_block_that_goes_with_the_override(cluster: Cluster) -> None:
     """The inventory of one node opens the rendezvous only."""
     node = list(cluster.hosts)[1]
-    variables: dict[str, Any] = {}
     try:
         closed = change(cluster, {node: {"cluster_firewall_ports": ["29400-29599/tcp"]}})
         assert closed.code == 0, closed.text
@@ -221,15 +220,15 @@ def test_check_mode_foretells_a_block_and_the_variables_of_the_finding_open_it(c
         (finding,) = foretold.report["findings"]
         assert finding["id"] == "GC-FW-001" and finding["hosts"] == [node], finding
         assert finding["subject"]["ports"] == [[32768, 64999]] and finding["subject"]["direction"] == "inbound", finding
-        variables = finding["variables"][node]
+        assert finding["variables"] == {} and "cluster_firewall_ports, remove that" in finding["fix"], finding
         # The probes see the same, and say it once, with the rule.
         found = cluster.check()
         (measured,) = of_the_firewall(found.report, node)
-        assert measured["id"] == "GC-NET-001" and measured["variables"] == finding["variables"], measured
+        assert measured["id"] == "GC-NET-001" and measured["fix"] == finding["fix"], measured
         assert any("filter_IN_public: reject" in one for one in measured["evidence"]), measured
         assert list(found.report["culprits"]) == [node]
     finally:
-        opened = change(cluster, {node: variables})
+        opened = change(cluster, {node: {}})
     assert opened.code == 0, opened.text
     after = cluster.check()
     assert after.code == 0 and after.report["findings"] == [], after.text

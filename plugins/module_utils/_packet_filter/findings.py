@@ -57,6 +57,13 @@ class Permit:
     ports: tuple[Interval, ...] = ()
 
 
+#: For an inventory that narrows what the playbooks hand over.
+FIX_OVERRIDE = (
+    "where the inventory sets cluster_firewall_ports, remove that first: it replaces the ports of gpu_cluster_ports, "
+    "and gpu_cluster_ports.extra_ports is the place for further ones"
+)
+
+
 @dataclass(frozen=True)
 class Remedy:
     """What opens ports that a rule blocks.  variables: those of this collection that do it, by host; may be empty."""
@@ -107,13 +114,10 @@ def blocks_everybody(static: Static, host: str, direction: str, wanted: Iterable
     return held is not None and held.everybody
 
 
-def remedy(
-    hosts: Sequence[str], direction: str, rule: str, firewall_ports: Sequence[str], *, everybody: bool = True
-) -> Remedy:
+def remedy(hosts: Sequence[str], direction: str, rule: str, *, everybody: bool = True) -> Remedy:
     """What opens the ports of the plan on hosts that block them by ``rule`` (its text).
 
-    firewall_ports: those of the port plan, ``29400-29599/tcp``.  everybody: whether they block them for all members;
-    where they let others in, it is not the ports that are wrong.
+    everybody: whether they block them for all members; where they let others in, it is not the ports that are wrong.
     """
     family, table, chain = [*rule.partition(":")[0].split(), "", "", ""][:3]
     role = repair.site("cluster_firewall", hosts)
@@ -128,7 +132,8 @@ def remedy(
         fix = "open the ports of the plan to the members with the role cluster_firewall"
         if not everybody:
             return Remedy(f"{fix}; others are let in: see that cluster_firewall_peers has the addresses of all", role)
-        return Remedy(fix, role, {host: {"cluster_firewall_ports": list(firewall_ports)} for host in hosts})
+        # Never the ports as a variable: an inventory that repeats the plan contradicts the next one.
+        return Remedy(f"{fix}; {FIX_OVERRIDE}", role)
     owner = "firewalld, in a part of it that" if table == "firewalld" else f"the table '{family} {table}', which"
     return Remedy(
         f"the rule belongs to {owner} this collection does not manage: remove it, or let the members through before it",
@@ -228,7 +233,7 @@ def _finding(direction: str, hosts: Sequence[str], held: _Held, static: Static, 
     who = "all members" if held.everybody else ", ".join(held.peers)
     way = f"connections from {who} to" if direction == INBOUND else f"connections to {who} on"
     where = ", ".join(f"{first}-{last}" if first != last else str(first) for first, last in held.ports)
-    cure = remedy(hosts, direction, held.rules[0], plan.get("firewall_ports", []), everybody=held.everybody)
+    cure = remedy(hosts, direction, held.rules[0], everybody=held.everybody)
     evidence = [f"rule on {hosts[0]}: {rule}" for rule in held.rules[:MOST_RULES]]
     if len(held.rules) > MOST_RULES:
         evidence.append(f"and {len(held.rules) - MOST_RULES} more rules")

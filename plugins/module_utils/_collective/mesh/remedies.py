@@ -88,7 +88,7 @@ def remedy(
     if outside:
         return outside
     if asked.blocked:
-        return _by_rule(asked, cause.ports, static or {}, plan)
+        return _by_rule(asked, cause.ports, static or {})
     if asked.permitted and trouble == mesh_links.CLOSED:
         ports = intervals.text(cause.ports)
         said = f"the packet filters: those of {names(asked.hosts)} permit these ports"
@@ -154,18 +154,18 @@ def _asked(cause: Cause, trouble: str, links: Links, static: Results) -> _Asked:
     return asked
 
 
-def _by_rule(asked: _Asked, spans: intervals.Spans, static: Results, plan: Mapping[str, Any] | None) -> Remedy:
+def _by_rule(asked: _Asked, spans: intervals.Spans, static: Results) -> Remedy:
     """What opens it, from the rules that were found."""
     fixes, commands, evidence = [], [], []
     variables: dict[str, dict[str, Any]] = {}
     for (direction, rule), having in asked.blocked.items():
         hosts = [host for host in asked.hosts if host in having]
         everybody = all(packet_filter.blocks_everybody(static, host, direction, spans) for host in hosts)
-        one = packet_filter.remedy(hosts, direction, rule, plan["firewall_ports"] if plan else [], everybody=everybody)
+        one = packet_filter.remedy(hosts, direction, rule, everybody=everybody)
         fixes.append(one.fix)
         commands.append(one.command)
         evidence.append(f"rule of {names(hosts)}, {direction}: {rule}")
-        for host, values in one.variables.items() if plan else ():
+        for host, values in one.variables.items():
             variables.setdefault(host, {}).update(values)
     return Remedy(
         fix="; ".join(dict.fromkeys(fixes)),

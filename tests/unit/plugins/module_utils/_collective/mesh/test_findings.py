@@ -574,12 +574,12 @@ FIREWALLD = "inet firewalld filter_IN_public: reject with icmpx admin-prohibited
 BY_HAND = "inet mine input: tcp dport 32768-60999 drop"
 
 
-def test_the_nodes_own_firewalld_is_opened_with_the_plan() -> None:
+def test_the_nodes_own_firewalld_is_opened_by_the_role_and_without_an_override() -> None:
     run = Run()
     run.inbound("n2", (32768, 60999, "timeout"))
     run.rules("n2", "inbound", FIREWALLD, (32768, 60999))
     finding = run.only()
-    assert finding.variables == {"n2": {"cluster_firewall_ports": PLAN["firewall_ports"]}}
+    assert finding.variables == {} and "sets cluster_firewall_ports, remove that first" in finding.fix
     assert "--tags cluster_firewall" in finding.command and "n2" in finding.command
     assert f"rule of n2, inbound: {FIREWALLD}" in finding.evidence and finding.confidence == 0.99
 
@@ -600,15 +600,15 @@ def test_hosts_with_the_same_rule_stand_in_the_order_of_the_cluster() -> None:
     for host in HOSTS:
         run.inbound(host, (32768, 60999, "timeout"))
         run.rules(host, "inbound", FIREWALLD, (32768, 60999))
-    assert list(run.only().variables) == HOSTS
+    assert f"rule of n1, n2, n3 and n4, inbound: {FIREWALLD}" in run.only().evidence
 
 
-def test_without_the_plan_no_variable_is_named() -> None:
+def test_the_reverse_path_filter_is_loosened_by_a_variable() -> None:
+    rule = "inet firewalld filter_PREROUTING: meta nfproto ipv6 fib saddr . mark . iif oif missing drop"
     run = Run()
-    run.plan = None
     run.inbound("n2", (32768, 60999, "timeout"))
-    run.rules("n2", "inbound", FIREWALLD, (32768, 60999))
-    assert run.only().variables == {}
+    run.rules("n2", "inbound", rule, (32768, 60999))
+    assert run.only().variables == {"n2": {"cluster_firewall_ipv6_rpfilter": "loose"}}
 
 
 def test_one_fix_for_all_nodes_with_the_same_rule() -> None:
@@ -617,7 +617,7 @@ def test_one_fix_for_all_nodes_with_the_same_rule() -> None:
         run.inbound(host, (32768, 60999, "timeout"))
         run.rules(host, "inbound", FIREWALLD, (32768, 60999))
     finding = run.only()
-    assert set(finding.variables) == set(HOSTS) and finding.fix.count("cluster_firewall") == 1
+    assert finding.fix.count("with the role cluster_firewall") == 1
     assert all(host in finding.command for host in HOSTS)
 
 

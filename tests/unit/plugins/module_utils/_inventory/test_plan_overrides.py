@@ -1,0 +1,79 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Overrides that contradict the port plan are noted, whichever role they belong to."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.gpu_cluster.plugins.filter.inventory_problems import inventory_problems
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import plan_overrides
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import Unreadable
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import make_port_plan
+
+PLAYBOOKS = Path(__file__).resolve().parents[5] / "playbooks"
+PLAN = make_port_plan({}).as_dict()
+
+
+def noted(**own: Any) -> list[str]:
+    return [one.variable for one in plan_overrides.override_notes({"n1": own, "n2": {}}, ["n1", "n2"])]
+
+
+def test_an_override_that_narrows_the_firewall_is_a_note_and_no_problem() -> None:
+    own = {"cluster_firewall_ports": ["29400-29599/tcp"]}
+    (note,) = plan_overrides.override_notes({"n1": own, "n2": {}}, ["n1", "n2"])
+    assert (note.host, note.variable, note.value) == ("n1", "cluster_firewall_ports", "['29400-29599/tcp']")
+    assert "['29400-29599/tcp', '32768-60999/tcp', '61000-64999/tcp']" in note.rule
+    assert note.fix == "remove it, and change gpu_cluster_ports where the plan itself is wrong"
+    members = {
+        f"n{number}": {
+            "ansible_host": f"10.0.0.{number}",
+            "gpu_cluster_fabric_address": f"10.1.0.{number}/24",
+            "gpu_cluster_fabric_interface": "fab0",
+            **own,
+        }
+        for number in (1, 2)
+    }
+    assert inventory_problems(members, ["n1", "n2"], "gpu_cluster") == []
+    notes = inventory_problems(members, ["n1", "n2"], "gpu_cluster", "notes")
+    assert [(one["host"], one["variable"]) for one in notes] == [
+        ("n1", "cluster_firewall_ports"),
+        ("n2", "cluster_firewall_ports"),
+    ]
+
+
+@pytest.mark.parametrize("name", plan_overrides.HANDED_OVER)
+def test_an_override_that_says_the_same_is_no_news(name: str) -> None:
+    planned = plan_overrides.HANDED_OVER[name](PLAN)
+    assert noted(**{name: planned}) == []
+    assert noted(**{name: list(reversed(planned)) if isinstance(planned, list) else planned}) == []
+    other = [*planned, "7"] if isinstance(planned, list) else {**planned, "first": 7} if planned != 22 else 23
+    assert noted(**{name: other}) == [name]
+
+
+def test_the_plan_is_that_of_the_host() -> None:
+    ports = {"extra_ports": [12345]}
+    assert noted(gpu_cluster_ports=ports, cluster_firewall_ports=PLAN["firewall_ports"]) == ["cluster_firewall_ports"]
+    wider = [*PLAN["firewall_ports"], "12345/tcp"]
+    assert noted(gpu_cluster_ports=ports, cluster_firewall_ports=wider) == []
+
+
+def test_where_all_ports_are_open_the_list_means_nothing() -> None:
+    assert noted(cluster_firewall_mode="trust", cluster_firewall_ports=["29500/tcp"]) == []
+
+
+def test_a_plan_that_is_refused_is_no_note() -> None:
+    assert noted(gpu_cluster_ports={"mpi": 7}, cluster_firewall_ports=["29500/tcp"]) == []
+    assert noted(cluster_firewall_ports=Unreadable("'x' is undefined")) == []
+
+
+def test_every_variable_that_the_playbooks_take_from_the_plan_is_compared() -> None:
+    handed: set[str] = set()
+    for path in PLAYBOOKS.glob("*.yml"):
+        handed |= set(re.findall(r"__own\.(\w+) \| default\(common_port_plan\b", path.read_text(encoding="utf-8")))
+    assert handed == set(plan_overrides.HANDED_OVER)
