@@ -9,9 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_preflight import (
+    HOSTNAME,
     collected_notes,
     collected_problems,
+    name_problems,
+    own_name,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.reading import read_variables
 
 DOCUMENTATION = r"""
 name: host_problems
@@ -21,6 +25,7 @@ author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
   - Collects the registered results of M(baremetal.gpu_cluster.host_preflight) of several hosts into one list.
+  - Hosts that call themselves by one name, or localhost, are problems, unless C(static_network_hostname) names them.
   - A host that could not be reached, or on which the module failed, is a problem with its name, not a gap.
 positional: _input, hosts, variable, kind
 options:
@@ -74,8 +79,12 @@ def host_problems(
 ) -> list[dict[str, str]]:
     """Return the problems, or the notes, as dictionaries."""
     results = [(str(host), hostvars[host].get(variable)) for host in hosts]
-    collect = {"problems": collected_problems, "notes": collected_notes}[kind]
-    return [problem.as_dict() for problem in collect(results)]
+    if kind == "notes":
+        return [note.as_dict() for note in collected_notes(results)]
+    wanted = {host: read_variables(hostvars, host, HOSTNAME.__eq__).get(HOSTNAME) for host, _result in results}
+    names = {host: own_name(result, wanted[host]) for host, result in results}
+    found = collected_problems(results) + name_problems({host: name for host, name in names.items() if name})
+    return [problem.as_dict() for problem in found]
 
 
 class FilterModule:

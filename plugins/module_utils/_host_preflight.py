@@ -25,8 +25,11 @@ GIB = 1024**3
 FABRIC_INTERFACE = "gpu_cluster_fabric_interface"
 INTERFACES = "static_network_interfaces"
 GPUS = "gpu_cluster_gpus"
+HOSTNAME = "static_network_hostname"
 #: The number of GPUs that means: not compared.
 ANY_GPUS = -1
+#: How many members with one name are named.
+SHOWN = 8
 #: What a node does that runs an older kernel than it has: print it, or take it for a problem.
 REPORT, REFUSE = "report", "refuse"
 PACKAGES = {"firewall-cmd": "firewalld", "ip": "iproute", "nmcli": "NetworkManager"}
@@ -50,6 +53,8 @@ ERR_OLD_KERNEL = "%s is installed and newer than the running kernel"
 ERR_GPUS = "expected %s, found %d%s"
 ERR_BECOME = "cannot become root: %s"
 ERR_INTERPRETER = "cannot run Ansible's modules: %s"
+ERR_LOOPBACK_NAME = "the node's own name means the loopback address on every machine"
+ERR_SAME_NAME = "%d members call themselves so: %s"
 ERR_SILENT = "could not look at the node: %s"
 
 FIX_MISSING_GPU = (
@@ -57,6 +62,7 @@ FIX_MISSING_GPU = (
     "power or fell off the bus (`journalctl -k -g 'fallen off the bus'`), or a slot that the firmware (BIOS) leaves out"
 )
 FIX_FURTHER_GPU = f"correct {GPUS} of this host, or take the card out"
+FIX_NAME = f"set {HOSTNAME} (the role's README shows how for all hosts at once), or run hostnamectl set-hostname"
 FIX_LINK = "check cable, transceiver and switch port; `ip -br link` on the node must say LOWER_UP"
 
 _OS_RELEASE_LINE = re.compile(r"^([A-Z_]+)=(.*)$")
@@ -390,6 +396,32 @@ def collected_problems(results: Sequence[tuple[str, object]]) -> list[Problem]:
         silent = unheard(host, result)
         problems.extend(_entries(host, result, "problems") if silent is None else [silent])
     return problems
+
+
+def name_problems(names: Mapping[str, str]) -> list[Problem]:
+    """Names of nodes that mean no single machine; ``names`` is what each member calls itself, or is going to.
+
+    Gloo and Open MPI look up the node's own name, and NCCL takes GPUs on nodes of one name for those of one machine.
+    """
+    holders: dict[str, list[str]] = {}
+    for host, name in names.items():
+        holders.setdefault(name, []).append(host)
+    problems = []
+    for host, name in names.items():
+        alike = holders[name]
+        if name.lower().startswith("localhost"):
+            problems.append(Problem("host name", shown(name), ERR_LOOPBACK_NAME, FIX_NAME, host))
+        elif len(alike) > 1:
+            rule = ERR_SAME_NAME % (len(alike), ", ".join(alike[:SHOWN]) + (", ..." if len(alike) > SHOWN else ""))
+            problems.append(Problem("host name", shown(name), rule, FIX_NAME, host))
+    return problems
+
+
+def own_name(result: object, wanted: object) -> str:
+    """What a node is going to call itself: as the inventory wants it, or else as it answered; empty without either."""
+    observed = result.get("observed") if isinstance(result, dict) else None
+    found = observed.get("hostname") if isinstance(observed, dict) else None
+    return next((str(name) for name in (wanted, found) if isinstance(name, str) and name), "")
 
 
 def collected_notes(results: Sequence[tuple[str, object]]) -> list[Problem]:

@@ -140,6 +140,7 @@ observed:
     clock_offset_seconds: 0.0
     clock_seconds: 1795238779.58
     first_process: systemd
+    hostname: gpu01
     free_bytes: 42949672960
     free_path: /opt
     gpus: ["0000:1b:00.0", "0000:43:00.0"]
@@ -314,6 +315,7 @@ def main() -> None:
             "system": parse_os_release(observed.os_release).get("PRETTY_NAME", "unknown"),
             "python": ".".join(str(part) for part in observed.python),
             "first_process": observed.first_process,
+            "hostname": os.uname().nodename,
             "network_manager": observed.network_manager,
             "interfaces": [link.name for link in observed.links or ()],
             "running_kernel": observed.running_kernel,

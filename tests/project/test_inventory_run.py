@@ -1,10 +1,11 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The check of an inventory as people run it: files of a folder, read by ansible-playbook. No host is contacted."""
+"""The check of an inventory as people run it: files of a folder, read by ansible-playbook. It contacts no host."""
 
 from __future__ import annotations
 
+import platform
 import subprocess
 from pathlib import Path
 
@@ -43,9 +44,9 @@ def write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def check(inventory: Path, *arguments: str) -> tuple[int, str]:
+def check(inventory: Path, *arguments: str, playbook: str = "inventory") -> tuple[int, str]:
     """Exit code and output."""
-    command = [str(project.BIN / "ansible-playbook"), str(project.ROOT / "playbooks" / "inventory.yml")]
+    command = [str(project.BIN / "ansible-playbook"), str(project.ROOT / "playbooks" / f"{playbook}.yml")]
     environment = project.tool_environment(ANSIBLE_NOCOLOR="1", HOME=str(inventory.parent))
     done = subprocess.run(
         [*command, "-i", str(inventory), *arguments],
@@ -127,3 +128,17 @@ def test_ports_that_differ_from_the_plan_are_noted(inventory: Path) -> None:
     code, text = check(inventory)
     assert code == 0, text
     assert "all 2 hosts  cluster_firewall_ports = ['29500/tcp']: differs from the port plan" in text
+
+
+def test_members_of_one_name_are_refused(inventory: Path) -> None:
+    """This machine stands for both, over connections that stay on it; it is looked at, and nothing on it is changed."""
+    python = 'ansible_python_interpreter: "{{ ansible_playbook_python }}"'
+    write(inventory / "group_vars" / "all.yml", f"ansible_connection: local\nansible_become: false\n{python}\n")
+    code, text = check(inventory, playbook="preflight")
+    assert code != 0, text
+    assert f"all 2 hosts  host name = '{platform.node()}': 2 members call themselves so: gpu01, gpu02" in text, text
+    write(
+        inventory / "group_vars" / "gpu_cluster" / "name.yml", 'static_network_hostname: "{{ inventory_hostname }}"\n'
+    )
+    code, text = check(inventory, playbook="preflight")
+    assert "host name =" not in text and "nothing was changed" in text, text

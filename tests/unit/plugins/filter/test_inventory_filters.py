@@ -112,6 +112,23 @@ def test_host_problems_reads_the_registered_results() -> None:
     assert [entry["host"] for entry in host_problems(hostvars, ["n1", "n2"], "looked")] == ["n2"]
 
 
+def test_host_problems_compares_what_the_nodes_call_themselves() -> None:
+    """A node that is going to be named by static_network is judged by that name."""
+    answer: dict[str, Any] = {"problems": [], "observed": {"hostname": "localhost.localdomain"}}
+    hostvars: dict[str, dict[str, Any]] = {
+        "n1": {"looked": answer, "static_network_hostname": "n1"},
+        "n2": {"looked": answer},
+        "n3": {"looked": {"problems": [], "observed": {"hostname": "n1"}}},
+    }
+    found = host_problems(hostvars, ["n1", "n2", "n3"], "looked")
+    assert [(entry["host"], entry["value"]) for entry in found] == [
+        ("n1", "'n1'"),
+        ("n2", "'localhost.localdomain'"),
+        ("n3", "'n1'"),
+    ]
+    assert host_problems(hostvars, ["n1", "n2"], "looked", "notes") == []
+
+
 def test_host_problems_reads_the_notes() -> None:
     note = {"variable": "kernel", "value": "5", "rule": "is old", "fix": "reboot", "host": ""}
     hostvars: dict[str, dict[str, Any]] = {"n1": {"looked": {"problems": [], "notes": [note]}}, "n2": {}}

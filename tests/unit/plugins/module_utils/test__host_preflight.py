@@ -449,6 +449,43 @@ def test_problems_of_all_hosts_and_hosts_that_said_nothing() -> None:
     ]
 
 
+def test_nodes_of_one_name_are_problems_of_all_that_have_it() -> None:
+    names = {"n1": "gpu", "n2": "n2", "n3": "gpu", "n4": "N2"}
+    found = core.name_problems(names)
+    assert [(one.host, one.variable, one.value, one.rule) for one in found] == [
+        ("n1", "host name", "'gpu'", "2 members call themselves so: n1, n3"),
+        ("n3", "host name", "'gpu'", "2 members call themselves so: n1, n3"),
+    ]
+    assert all("set static_network_hostname" in one.fix for one in found)
+
+
+@pytest.mark.parametrize("name", ["localhost", "localhost.localdomain", "LocalHost", "localhost4"])
+def test_a_node_that_calls_itself_localhost(name: str) -> None:
+    (problem,) = core.name_problems({"n1": name, "n2": "n2"})
+    assert (problem.host, problem.rule) == ("n1", core.ERR_LOOPBACK_NAME)
+
+
+def test_a_thousand_nodes_of_one_name_are_one_short_line() -> None:
+    found = core.name_problems({f"n{number}": "golden-image" for number in range(1000)})
+    assert len({one.rule for one in found}) == 1 and len(found[0].rule) < 120
+
+
+@pytest.mark.parametrize(
+    ("result", "wanted", "name"),
+    [
+        ({"observed": {"hostname": "localhost"}}, None, "localhost"),
+        ({"observed": {"hostname": "localhost"}}, "", "localhost"),
+        ({"observed": {"hostname": "localhost"}}, "gpu01", "gpu01"),
+        ({"observed": {"hostname": ["x"]}}, None, ""),
+        ({"observed": "x"}, None, ""),
+        ({"unreachable": True}, None, ""),
+        (None, None, ""),
+    ],
+)
+def test_what_a_node_is_going_to_call_itself(result: object, wanted: object, name: str) -> None:
+    assert core.own_name(result, wanted) == name
+
+
 def test_an_unknown_host_key_has_a_playbook_that_shows_it() -> None:
     said = "Task failed: No ED25519 host key is known for 192.0.2.13\nHost key verification failed."
     (problem,) = core.collected_problems([("n1", {"unreachable": True, "msg": said})])
