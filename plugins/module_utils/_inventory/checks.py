@@ -16,6 +16,7 @@ from typing import Any
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _web_addresses
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import (
     HOST_NAME,
     LINK_LOCAL,
@@ -128,6 +129,7 @@ OWN_RULES: dict[str, Callable[[Any], list[Problem]]] = {
     "launcher_slots": cluster.slot_problems,
     PREFLIGHT_PORTS: _preflight_port_problems,
     **ssh_wishes.RULES,
+    **_web_addresses.RULES,
 }
 #: What the look at the hosts is made with, as playbooks/preflight.yml hands it over, beside the variables of preflight.
 LOOKED_WITH: dict[str, type | tuple[type, ...]] = {
@@ -348,7 +350,9 @@ def _variable_problems(name: str, value: Any, role: str | None, specs: RoleSpecs
         return [Problem(name, text, ERR_UNKNOWN, fix)]
     if isinstance(value, Unreadable):
         return [Problem(name, "", ERR_UNREADABLE % value.reason, "define what the expression refers to")]
-    found = OWN_RULES[name](value) if name in OWN_RULES else []
+    found = _web_addresses.secret_problems(name, value)
+    if not found and name in OWN_RULES:
+        found = OWN_RULES[name](value)
     if not found:
         refused = option_problem(name, value, specs[role][name], role)
         found = [] if refused is None else [refused]

@@ -13,6 +13,8 @@ from typing import Any
 
 #: Longest value that is quoted in a message; the rest is cut.
 VALUE_WIDTH = 80
+#: User and password of an address, which no message repeats.
+_USER_OF_ADDRESS = re.compile(r"://[^/?#\s'\"]*@")
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Problem:
 
 
 def shown(value: Any) -> str:
-    """A value as it is quoted in a message: short, on one line, strings in quotes."""
+    """A value as it is quoted in a message: short, on one line, strings in quotes, addresses without passwords."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -54,7 +56,7 @@ def shown(value: Any) -> str:
         text = "{{{}}}".format(", ".join(f"{key}: {shown(item)}" for key, item in value.items()))
     else:
         text = str(value)
-    text = " ".join(text.split())
+    text = _USER_OF_ADDRESS.sub("://...@", " ".join(text.split()))
     return text if len(text) <= VALUE_WIDTH else text[: VALUE_WIDTH - 3] + "..."
 
 

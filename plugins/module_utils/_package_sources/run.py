@@ -30,7 +30,6 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sou
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.wishes import Wish
 
 WHEEL_FOLDER_VARIABLE = "package_sources_wheel_folder"
-WHEEL_INDEX_VARIABLE = "package_sources_wheel_index_url"
 ERR_NO_CA = "the node has no such file"
 FIX_CA = "copy the authority's certificate to the node before this role runs, or correct the path"
 WARN_UNUSED = (
@@ -118,6 +117,7 @@ def outcome(module: Mover, params: Mapping[str, Any], check_mode: bool) -> dict[
     proxy, ca_certificate, seconds = params["proxy"], params["ca_certificate"], params["timeout_seconds"]
     wanted, wrong = wishes.read_wishes(params["repositories"], params["key_texts"], node)
     problems = [*wrong, *wishes.setting_problems(proxy, ca_certificate, seconds)]
+    problems += wishes.index_problems((params.get("wheels") or {}).get("index_url"))
     if ca_certificate and not problems and not os.path.isfile(ca_certificate):
         problems.append(Problem(wishes.CA_VARIABLE, shown(ca_certificate), ERR_NO_CA, FIX_CA))
     if problems:
@@ -288,7 +288,7 @@ def _ask_wheels(asking: Asking, given: Mapping[str, Any], routes: Routes, node: 
             problems.append(Problem(wheels.variable, shown(folder), verdict.ERR_NO_FOLDER, fix))
         found = [verdict.wheel_problem(wheels, one, names, node.arch) for one in requirements if names is not None]
     elif index_url:
-        wheels = verdict.Wheels(WHEEL_INDEX_VARIABLE, "", index_url, requirements)
+        wheels = verdict.Wheels(wishes.INDEX_VARIABLE, "", index_url, requirements)
         pages = {
             one: probe.Question(
                 f"{index_url}/{verdict.normal_name(verdict.split_requirement(one)[0])}/", routes.route()

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, nearest, shown
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.catalogue import (
@@ -19,14 +18,20 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sou
     known_repositories,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.openpgp import normal_fingerprint
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._web_addresses import (
+    INDEX,
+    NO_PROXY,
+    address_problems,
+    proxy_problems,
+)
 
 VARIABLE = "package_sources_repositories"
 PROXY_VARIABLE = "package_sources_proxy"
 CA_VARIABLE = "package_sources_ca_certificate"
+INDEX_VARIABLE = "package_sources_wheel_index_url"
 TIMEOUT_VARIABLE = "package_sources_timeout_seconds"
 ENABLED, DISABLED = "enabled", "disabled"
-#: No proxy, although others have one.
-NONE = "none"
+NONE = NO_PROXY
 MAX_TIMEOUT_SECONDS = 60
 
 ERR_ID = "expected letters, digits and any of ._:- in the id of a repository"
@@ -34,15 +39,12 @@ ERR_TWICE = "expected every id once"
 ERR_UNKNOWN = "neither the node nor the collection knows a repository of this name{}"
 ERR_NO_BUILD = "there is no such repository of its maker for EL {} on {}"
 ERR_BOTH = "expected either baseurl or metalink, found both"
-ERR_SCHEME = "expected {}"
 ERR_PLACEHOLDER = "expected only the placeholders {}, found {}"
 ERR_NO_KEY = "packages are only taken when their signature is checked, and there is no key"
 ERR_NO_KEY_FILE = "there is no such file on the controller, or it is empty"
 ERR_NO_PIN = "a key is only taken with its fingerprint, and none is pinned"
 ERR_FINGERPRINT = "expected 40 hexadecimal digits, or 64 for a key of version 6"
 ERR_DISABLED_WITH = "state disabled switches off what the node defines, so nothing else is expected beside it"
-ERR_PROXY = "expected http://HOST:PORT, or {}"
-ERR_PROXY_SECRET = "a password would be readable for every user of the node, and stand in logs"
 ERR_TIMEOUT = f"expected 1 to {MAX_TIMEOUT_SECONDS} seconds"
 ERR_CA = "expected the absolute path of a file on the node"
 ERR_LINE = "expected one line without control characters"
@@ -206,6 +208,10 @@ def _address(
 
 def _expanded(text: str, variable: str, schemes: tuple[str, ...], node: Node, problems: list[Problem]) -> str:
     """An address with its placeholders filled in; problems when it is none."""
+    wrong = address_problems(variable, text, schemes)
+    problems += wrong
+    if wrong:
+        return ""
     known = placeholders(node)
     names = [braced or plain for braced, plain in _PLACEHOLDER.findall(text)]
     unknown = sorted({f"${name}" for name in names if name not in known})
@@ -214,24 +220,7 @@ def _expanded(text: str, variable: str, schemes: tuple[str, ...], node: Node, pr
         rule = ERR_PLACEHOLDER.format(expected, ", ".join(unknown))
         problems.append(Problem(variable, shown(text), rule, "write the value itself, for example 9-stream"))
         return ""
-    parts = urlsplit(text)
-    is_local = parts.scheme == "file" and not parts.netloc and parts.path.startswith("/")
-    is_whole = parts.scheme in schemes and (is_local if parts.scheme == "file" else bool(parts.hostname))
-    if not is_whole or not text.isprintable() or " " in text:
-        forms = {"http": "http://HOST/...", "https": "https://HOST/...", "file": "file:///PATH"}
-        expected = " or ".join(forms[scheme] for scheme in schemes)
-        problems.append(Problem(variable, shown(text), ERR_SCHEME.format(expected), "write the whole address"))
-        return ""
-    if parts.username or parts.password:
-        problems.append(
-            Problem(variable, shown(_without_user(text)), ERR_PROXY_SECRET, "let the mirror admit the nodes by address")
-        )
-        return ""
     return _PLACEHOLDER.sub(lambda match: known[match.group(1) or match.group(2)], text)
-
-
-def _without_user(text: str) -> str:
-    return re.sub(r"//[^/@]*@", "//...@", text)
 
 
 def _key_source(given: Mapping[str, Any], place: str, node: Node, problems: list[Problem]) -> str:
@@ -267,32 +256,7 @@ def _missing_keys(wish: Wish, known: Known | None) -> list[Problem]:
 
 
 def _proxy_problems(variable: str, text: str, otherwise: str) -> list[Problem]:
-    """dnf would also take SOCKS and TLS to the proxy; neither could be probed with Python's own means."""
-    if text in ("", NONE):
-        return []
-    parts = urlsplit(text)
-    if parts.username or parts.password:
-        fix = (
-            "let the proxy admit the nodes by address, or write proxy_username and proxy_password to dnf.conf yourself"
-        )
-        return [Problem(variable, shown(_without_user(text)), ERR_PROXY_SECRET, fix)]
-    if parts.scheme == "http" and _port(text) and parts.hostname and text.isprintable() and " " not in text:
-        return []
-    return [
-        Problem(
-            variable,
-            shown(text),
-            ERR_PROXY.format(otherwise),
-            "write the whole address, for example http://proxy.example:3128",
-        )
-    ]
-
-
-def _port(text: str) -> int | None:
-    try:
-        return urlsplit(text).port
-    except ValueError:
-        return None
+    return [] if text == NONE else proxy_problems(variable, text, otherwise)
 
 
 def setting_problems(proxy: str, ca_certificate: str, timeout_seconds: int) -> Iterable[Problem]:
@@ -304,3 +268,8 @@ def setting_problems(proxy: str, ca_certificate: str, timeout_seconds: int) -> I
         yield Problem(CA_VARIABLE, shown(ca_certificate), ERR_CA, "write the path as it is on the node")
     if not 1 <= timeout_seconds <= MAX_TIMEOUT_SECONDS:
         yield Problem(TIMEOUT_VARIABLE, str(timeout_seconds), ERR_TIMEOUT, "5 suits a mirror in the same site")
+
+
+def index_problems(index_url: Any) -> list[Problem]:
+    """What is wrong with the address of the package index."""
+    return address_problems(INDEX_VARIABLE, index_url, INDEX)

@@ -9,7 +9,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-ERR_PINNED = "requirements[%d]: expected exactly one version, such as 'torch==2.13.0', found %r"
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import shown
+
+ERR_PINNED = "requirements[%d]: expected exactly one version, such as 'torch==2.13.0', found %s"
 ERR_TWICE = "requirements[%d]: %s is listed more than once"
 ERR_NONE = "requirements: expected at least one"
 
@@ -52,7 +54,7 @@ def parse_requirements(texts: Sequence[str]) -> list[Requirement]:
     for index, text in enumerate(texts):
         match = _PINNED.match(text.strip().replace(" ", ""))
         if match is None:
-            problems.append(ERR_PINNED % (index, text))
+            problems.append(ERR_PINNED % (index, shown(text)))
             continue
         name = canonical(match.group(1))
         if name in {requirement.name for requirement in requirements}:

@@ -42,6 +42,12 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.store
     end_processes_of,
     installed_in,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._web_addresses import (
+    INDEX,
+    address_problems,
+    proxy_problems,
+    secret_problems,
+)
 
 ERR_REQUIREMENTS = "Wrong input for the environment: %s"
 ERR_LOCK = "Nothing was changed. In %s: %s"
@@ -94,6 +100,10 @@ def read_inputs(params: Mapping[str, Any]) -> Inputs:
                 raise InputError(problems)
     except InputError as error:
         raise RefusedError(ERR_LOCK % (params["lock_name"], error)) from None
+    wrong = secret_problems("find_links", params["find_links"])
+    wrong += address_problems("index_url", params["index_url"], INDEX) + proxy_problems("proxy", params["proxy"])
+    if wrong:
+        raise RefusedError(ERR_REQUIREMENTS % " ".join(problem.sentence() for problem in wrong))
     if params["find_links"] and params["index_url"]:
         raise RefusedError(ERR_SOURCES)
     source = Source(params["find_links"], params["index_url"], params["proxy"])
