@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import tempfile
 from typing import Any
@@ -13,8 +12,11 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _file_lock
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_keys import decision
 
+#: Another run holds the lock while it writes one file.
+LOCK_SECONDS = 60
 ARGUMENT_SPEC = {
     "known_hosts": {"type": "path", "required": True},
     "probes": {"type": "dict", "required": True},
@@ -64,7 +66,10 @@ class ActionModule(ActionBase):
         if self._task.diff:
             result["diff"] = {"before": before, "after": after, "before_header": path, "after_header": path}
         if not self._task.check_mode:
-            replace_locked(path, before, after, found)
+            try:
+                replace_locked(path, before, after, found)
+            except _file_lock.LockError as error:
+                result.update(failed=True, changed=False, msg=str(error))
         return result
 
 
@@ -74,7 +79,7 @@ def replace_locked(path: str, before: str, after: str, found: decision.Decision)
     os.makedirs(folder, exist_ok=True)
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        _file_lock.take(descriptor, folder, LOCK_SECONDS)
         now = read_text(path)
         text = after if now == before else decision.rewrite(now, found.accepted)
         handle, temporary = tempfile.mkstemp(prefix=".known_hosts-", dir=folder)

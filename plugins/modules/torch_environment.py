@@ -78,6 +78,11 @@ options:
     description: After this time the import of PyTorch is ended and has failed.
     type: int
     default: 300
+  wait_seconds:
+    description: >-
+      How long to wait for another run that builds here, such as one that was killed on the controller. 0 to 86400 s.
+    type: int
+    default: 900
   keep:
     description: How many old environments stay, the one used before first.
     type: int
@@ -160,6 +165,13 @@ in_use:
   returned: success
   type: bool
   sample: true
+busy_with:
+  description: >-
+    In check mode, the process of another run that is at work here, for which this one would wait. Empty when there is
+    none.
+  returned: success
+  type: str
+  sample: process 4711 ('/usr/bin/python3.9')
 removed:
   description: The folders of old or interrupted environments that were removed.
   returned: success
@@ -188,14 +200,18 @@ def main() -> None:
             "proxy": {"type": "str", "default": ""},
             "install_timeout_seconds": {"type": "int", "default": 3600},
             "verify_timeout_seconds": {"type": "int", "default": 300},
+            "wait_seconds": {"type": "int", "default": 900},
             "keep": {"type": "int", "default": 1},
         },
         supports_check_mode=True,
     )
     try:
-        module.exit_json(**run.outcome(module.params, module.check_mode, module.tmpdir))
+        outcome = run.outcome(module.params, module.check_mode, module.tmpdir)
     except run.RefusedError as error:
         module.fail_json(msg=str(error))
+    for sentence in outcome.pop("warnings", []):
+        module.warn(sentence)
+    module.exit_json(**outcome)
 
 
 if __name__ == "__main__":

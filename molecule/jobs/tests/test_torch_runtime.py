@@ -310,6 +310,23 @@ def test_an_adopted_environment_is_verified_and_not_written_to(node: Node) -> No
     assert node.run(listing.format(own)) == before
 
 
+def test_a_run_waits_for_what_a_killed_one_has_left_at_work(
+    cluster: Cluster, all_nodes: list[Node], tmp_path: Path
+) -> None:
+    first, *others = all_nodes
+    for node in all_nodes:
+        node.wheels({"name": "torch", "version": OLD})
+    hold = f"systemd-run --quiet --collect --unit=lab-held flock {PREFIX}.lock sleep 15"
+    first.run(f"mkdir -p {ROOT}; {hold}; while flock --nonblock {PREFIX}.lock true; do sleep 0.1; done")
+    ended = applied(cluster, tmp_path)
+    assert [changes(ended, node.name) > 0 for node in all_nodes] == [True] * len(all_nodes)
+    said = " ".join(ended.text.split())
+    assert f"Another run is at work on {first.name}: process " in said
+    assert not any(f"Another run is at work on {other.name}" in said for other in others)
+    assert "for another run that held" in said
+    assert first.version == OLD
+
+
 def test_a_lock_file_that_cannot_be_written_is_refused_first(cluster: Cluster, tmp_path: Path) -> None:
     lock = tmp_path / "missing" / "torch-lock.txt"
     ended = cluster.play("baremetal.gpu_cluster.runtime", "-e", f"torch_runtime_lock_file={lock}")

@@ -9,7 +9,6 @@ keys are used where they are, or decrypted by Ansible for the moment in which th
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -21,10 +20,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Callable, NamedTuple
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _file_lock
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import certificate
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh.certificate import HOST, USER, Wanted
 
 COMMAND_SECONDS = 60
+#: All hosts of a run sign one after the other, each in less than a second.
+LOCK_SECONDS = 600
 #: A node whose clock is behind must not take a new certificate for one of the future.
 EARLY_SECONDS = 86400
 VAULT = b"$ANSIBLE_VAULT;"
@@ -249,7 +251,10 @@ class Authority:
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         with open(self.path(LOCK), "a", encoding="ascii") as stream:
             os.chmod(self.path(LOCK), 0o600)
-            fcntl.flock(stream, fcntl.LOCK_EX)
+            try:
+                _file_lock.take(stream.fileno(), self.path(LOCK), LOCK_SECONDS)
+            except _file_lock.LockError as error:
+                raise AuthorityError(str(error)) from None
             yield
 
     def _run(self, *words: str) -> None:

@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import shutil
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _file_lock
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._deadline import CommandError
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch import adoption, builder
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.environment import (
@@ -57,6 +60,10 @@ ERR_NO_PYTHON = "There is no interpreter %s on this node: install it, or name an
 ERR_CLOSED = "Ordinary users cannot enter %s, so they would not find %s: chmod o+x it."
 ERR_NO_FOLDER = "there is no folder %s with wheels on this node"
 ERR_FAILED = "The environment was not %s: %s. %s."
+WARN_WAITED = "Waited %.0f s for another run that held %s: %s."
+ERR_WAIT = "wait_seconds = %d: expected 0 to %d"
+#: A day: whoever waits longer has a stuck process.
+MOST_WAIT_SECONDS = 86400
 ERR_UNRESOLVED = "The packages could not be resolved: %s. Nothing was changed."
 
 #: What a step may raise that is a reason to keep what is in use.
@@ -104,6 +111,8 @@ def read_inputs(params: Mapping[str, Any]) -> Inputs:
     wrong += address_problems("index_url", params["index_url"], INDEX) + proxy_problems("proxy", params["proxy"])
     if wrong:
         raise RefusedError(ERR_REQUIREMENTS % " ".join(problem.sentence() for problem in wrong))
+    if not 0 <= params.get("wait_seconds", 0) <= MOST_WAIT_SECONDS:
+        raise RefusedError(ERR_REQUIREMENTS % (ERR_WAIT % (params["wait_seconds"], MOST_WAIT_SECONDS)))
     if params["find_links"] and params["index_url"]:
         raise RefusedError(ERR_SOURCES)
     source = Source(params["find_links"], params["index_url"], params["proxy"])
@@ -141,7 +150,13 @@ def outcome(params: Mapping[str, Any], check_mode: bool, tmpdir: str) -> dict[st
         raise RefusedError(ERR_FAILED % ("adopted" if params["adopt"] else "built", error, kept)) from None
     after = described(found["environment"] or "a new environment", found["packages"])
     header = {"before_header": store.prefix, "after_header": store.prefix}
-    return {**found, "in_use": not found["changed"], "diff": {**header, "before": before, "after": after}}
+    busy = _file_lock.holder(store.lock_path) if check_mode and found["changed"] else ""
+    return {
+        **found,
+        "in_use": not found["changed"],
+        "busy_with": busy,
+        "diff": {**header, "before": before, "after": after},
+    }
 
 
 def resolved(params: Mapping[str, Any], tmpdir: str) -> dict[str, Any]:
@@ -191,9 +206,9 @@ def built(inputs: Inputs, store: Store, check_mode: bool, tmpdir: str) -> dict[s
     decision = decide(store.base, wanted, store.environments(), store.linked())
     if decision.changed and not check_mode:
         os.makedirs(store.parent, mode=0o755, exist_ok=True)
-        with store.locked() as guard:
+        with alone(store, params["wait_seconds"]) as (guard, warnings):
             details = apply(inputs, wanted, store, tmpdir, guard)
-        return {**common, **details, "changed": True}
+        return {**common, **details, "warnings": warnings}
     path = store.path(decision.name)
     if decision.build:
         path = path if wanted.lock else ""
@@ -201,6 +216,16 @@ def built(inputs: Inputs, store: Store, check_mode: bool, tmpdir: str) -> dict[s
     common["lock"] = store.environment(decision.name).lock
     packages = installed_in(path)
     return {**common, "changed": decision.changed, "built": False, "environment": path, "packages": packages}
+
+
+@contextlib.contextmanager
+def alone(store: Store, wait_seconds: int) -> Iterator[tuple[int, list[str]]]:
+    """The lock's descriptor, and a warning when another run was waited for."""
+    started = time.monotonic()
+    who: list[str] = []
+    with store.locked(wait_seconds, who.append) as guard:
+        waited = time.monotonic() - started
+        yield guard, [WARN_WAITED % (waited, store.lock_path, one) for one in who]
 
 
 def apply(inputs: Inputs, wanted: Wanted, store: Store, tmpdir: str, guard: int) -> dict[str, Any]:
@@ -219,11 +244,13 @@ def apply(inputs: Inputs, wanted: Wanted, store: Store, tmpdir: str, guard: int)
         wanted = Wanted(wanted.inputs, lock_digest(inputs.locked))
         decision = decide(store.base, wanted, store.environments(), previous)
     verified = make(inputs, wanted, decision, store, text, guard) if decision.build else {}
-    store.switch(decision.name)
+    if decision.switch:
+        store.switch(decision.name)
     adoption.forget(store)
     removed += prune(store, decision.name, previous, params["keep"])
     found = store.environment(decision.name)
     return {
+        "changed": decision.changed or bool(removed),
         "built": decision.build,
         "environment": store.path(decision.name),
         "packages": dict(found.installed),
@@ -282,9 +309,10 @@ def adopted(inputs: Inputs, store: Store, check_mode: bool) -> dict[str, Any]:
     verified = known or adoption.verify_adopted(path, inputs.requirements, seconds)
     switch = store.target() != path
     removed: list[str] = []
+    warnings: list[str] = []
     if (switch or not known) and not check_mode:
         os.makedirs(store.parent, mode=0o755, exist_ok=True)
-        with store.locked():
+        with alone(store, inputs.params["wait_seconds"]) as (_guard, warnings):
             removed = clean_up(store)
             previous = store.linked()
             adoption.remember(store, path, inputs.requirements, verified)
@@ -292,4 +320,4 @@ def adopted(inputs: Inputs, store: Store, check_mode: bool) -> dict[str, Any]:
             removed += prune(store, "", previous, inputs.params["keep"])
     packages = {**installed_in(path), "torch": verified["torch"]}
     found = {"environment": path, "packages": packages, "verified": verified, "lock": "", "key": ""}
-    return {**found, "changed": switch, "built": False, "removed": removed}
+    return {**found, "changed": switch, "built": False, "removed": removed, "warnings": warnings}

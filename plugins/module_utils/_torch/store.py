@@ -6,16 +6,16 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import glob
 import json
 import os
 import shutil
 import signal
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _file_lock
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.environment import (
     RECORD,
     Environment,
@@ -38,6 +38,11 @@ class Store:
     def path(self, name: str) -> str:
         """The folder of an environment."""
         return os.path.join(self.parent, name)
+
+    @property
+    def lock_path(self) -> str:
+        """What a run that changes anything locks."""
+        return f"{self.prefix}.lock"
 
     def target(self) -> str:
         """The whole path that the link names; empty when there is no link."""
@@ -91,13 +96,13 @@ class Store:
         return [self.path(name) for name in names]
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[int]:
-        """Keep a second run out while this one builds."""
-        with open(f"{self.prefix}.lock", "w", encoding="ascii") as stream:
+    def locked(self, wait_seconds: int, waiting: Callable[[str], None]) -> Iterator[int]:
+        """Keep a second run out while this one builds; what a killed run has left at work is waited for."""
+        with open(self.lock_path, "w", encoding="ascii") as stream:
             try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise BuildError(f"another run holds {self.prefix}.lock; wait for its end and repeat") from None
+                _file_lock.take(stream.fileno(), self.lock_path, wait_seconds, waiting)
+            except _file_lock.LockError as error:
+                raise BuildError(str(error)) from None
             yield stream.fileno()
 
 

@@ -9,7 +9,6 @@ All commands go through an injected ``run`` (``AnsibleModule.run_command`` fits)
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import pwd
@@ -22,7 +21,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _sources
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _file_lock, _sources
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import prober
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import rank
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import (
@@ -86,15 +85,10 @@ def alone() -> Iterator[None]:
         if stat.S_IMODE(os.stat(unit.BASE_DIR).st_mode) != 0o755:
             os.chmod(unit.BASE_DIR, 0o755)
         handle = os.open(unit.BASE_DIR, os.O_RDONLY | os.O_CLOEXEC)
-        end = time.monotonic() + LOCK_SECONDS
-        while True:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > end:
-                    raise UnitError(f"another check has been starting on this node for {LOCK_SECONDS} s") from None
-                time.sleep(0.05)
+        try:
+            _file_lock.take(handle, unit.BASE_DIR, LOCK_SECONDS)
+        except _file_lock.LockError as error:
+            raise UnitError(f"another check is starting on this node: {error}") from None
         yield
     finally:
         os.umask(umask)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -100,3 +101,15 @@ def test_what_another_run_wrote_meanwhile_stays(monkeypatch: pytest.MonkeyPatch,
 def test_known_hosts_change_nothing(monkeypatch: pytest.MonkeyPatch, known_hosts: Path) -> None:
     result = accept(monkeypatch, known_hosts, {"gpu07": probe(known=True, keys=[])})
     assert not result["changed"] and result["known"] == ["gpu07"] and "diff" not in result
+
+
+def test_another_run_that_has_the_lock_is_named_in_the_end(monkeypatch: pytest.MonkeyPatch, known_hosts: Path) -> None:
+    monkeypatch.setattr(host_key_accept, "LOCK_SECONDS", 0.2)
+    argv = ["flock", "--no-fork", str(known_hosts.parent), "sh", "-c", "echo; exec cat"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None and other.stdout.read(1) == b"\n"
+        result = accept(monkeypatch, known_hosts, {"gpu07": probe()}, consent=True)
+        other.kill()
+    assert result["failed"] and not result["changed"]
+    assert f"is held by process {other.pid} " in result["msg"]
+    assert known_hosts.read_bytes() == BEFORE.encode()

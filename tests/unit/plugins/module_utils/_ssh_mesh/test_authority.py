@@ -357,3 +357,14 @@ def test_a_line_of_the_ledger_that_is_no_entry_is_named(ca: Authority, key: str,
     with pytest.raises(AuthorityError, match=r"line 3 of .*issued\.jsonl"):
         ca.revoke(["n1"], [], NOW)
     assert path.read_bytes() == before
+
+
+def test_another_run_that_has_the_lock_is_named_in_the_end(ca: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that hangs held up every later run without a word."""
+    monkeypatch.setattr(authority, "LOCK_SECONDS", 0.2)
+    argv = ["flock", "--no-fork", ca.path(authority.LOCK), "sh", "-c", "echo; exec cat"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None and other.stdout.read(1) == b"\n"
+        with pytest.raises(AuthorityError, match=rf"\.lock is held by process {other.pid} "):
+            ca.revoke(["n1"], [], NOW)
+        other.kill()

@@ -52,6 +52,7 @@ class Site:
             "proxy": "",
             "install_timeout_seconds": 10,
             "verify_timeout_seconds": 10,
+            "wait_seconds": 0,
             "keep": 1,
             **changes,
         }

@@ -5,16 +5,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _file_lock
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch import run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.store import BuildError
 
@@ -61,6 +66,7 @@ class Node:
             "proxy": "",
             "install_timeout_seconds": 10,
             "verify_timeout_seconds": 10,
+            "wait_seconds": 60,
             "keep": 1,
             **changes,
         }
@@ -179,6 +185,44 @@ def test_what_an_interrupted_build_left_is_removed(node: Node) -> None:
     found = node.apply()
     assert found["removed"] == [str(left)]
     assert not left.exists()
+
+
+def test_a_rerun_waits_for_what_a_killed_run_has_left_at_work(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says so before and after, and ends with nothing to do when the other one has built what is wanted."""
+    lock = f"{node.prefix}.lock"
+    argv = ["flock", "--no-fork", lock, "sh", "-c", "echo; exec cat"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None and other.stdout.read(1) == b"\n"
+        who = node.apply(check_mode=True)["busy_with"]
+        assert who.startswith(f"process {other.pid} (")
+        assert f"torch.lock is held by {who}, and still was after 0 s. Fix: let it end" in node.refused(wait_seconds=0)
+
+        def let_it_end(seconds: float) -> None:
+            # The other run ends its build and then itself.
+            store = run.Store(str(node.prefix))
+            monkeypatch.undo()
+            with monkeypatch.context() as patch:
+                patch.setattr(run.builder, "build", node.build)
+                patch.setattr(run.Store, "locked", unlocked)
+                node.apply()
+            assert store.linked()
+            other.kill()
+
+        @contextlib.contextmanager
+        def unlocked(*_arguments: Any) -> Iterator[int]:
+            yield 0
+
+        monkeypatch.setattr(_file_lock, "time", SimpleNamespace(monotonic=time.monotonic, sleep=let_it_end))
+        found = node.apply()
+    assert (found["changed"], found["built"], len(node.built)) == (False, False, 1)
+    assert found["warnings"] == [f"Waited 0 s for another run that held {lock}: {who}."]
+    again = node.apply()
+    assert (again["changed"], again.get("warnings", []), again["busy_with"]) == (False, [], "")
+
+
+@pytest.mark.parametrize("seconds", [-1, 86401])
+def test_how_long_it_may_wait(node: Node, seconds: int) -> None:
+    assert f"wait_seconds = {seconds}: expected 0 to 86400" in node.refused(wait_seconds=seconds)
 
 
 def test_a_finished_build_that_was_not_switched_to_is_used(node: Node) -> None:

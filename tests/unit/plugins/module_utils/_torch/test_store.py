@@ -88,12 +88,23 @@ def test_a_store_that_does_not_exist_is_empty(tmp_path: Path) -> None:
     assert io.Store(str(tmp_path / "none" / "torch")).environments() == []
 
 
-def test_only_one_run_at_a_time(tmp_path: Path) -> None:
+def test_another_run_is_waited_for_with_an_end(tmp_path: Path) -> None:
     store = make(tmp_path)
-    with store.locked(), pytest.raises(io.BuildError, match="another run holds"), store.locked():
-        pass
-    with store.locked():
-        pass
+    said: list[str] = []
+    argv = ["flock", "--no-fork", store.lock_path, "sh", "-c", "echo; exec cat"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stdout.read(1) == b"\n"
+        expected = f"torch.lock is held by process {process.pid} .* after 0 s"
+        with pytest.raises(io.BuildError, match=expected), store.locked(0, said.append):
+            pass
+
+        def free(who: str) -> None:
+            said.append(who)
+            process.kill()
+
+        with store.locked(60, free):
+            pass
+    assert len(said) == 2 and all(f"process {process.pid} (" in who for who in said)
 
 
 def test_a_parent_that_users_cannot_enter(tmp_path: Path) -> None:
