@@ -344,7 +344,7 @@ def test_a_value_that_is_no_number_is_named() -> None:
     (entry,) = found(inventory(n2={"kernel_tuning_count": "many"}))
     assert entry[:2] == ("n2", "kernel_tuning_count")
     assert entry[2] == "expected a whole number, in the digits 0 to 9, found a string"
-    assert not found(inventory(n2={"cluster_check_sizes_bytes": "4,4096"}))
+    assert not found(inventory(n2={"cluster_check_sizes_bytes": [4, "4096"]}))
 
 
 def test_values_at_the_ends_of_their_range_are_accepted() -> None:
