@@ -8,6 +8,8 @@ Pure, and used once, on the controller.  Each kind of finding has a file of its 
 
 from __future__ import annotations
 
+import os
+import traceback
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -16,6 +18,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective 
     coordination,
     host_findings,
     matrix,
+    odd_answers,
     plan,
     rails,
     speed_findings,
@@ -42,7 +45,34 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._packet_filt
 
 
 def diagnose(run: Run) -> Report:
-    """Judge a run."""
+    """Judge a run.  Nodes whose answers break a judge are named, and judged as if they had given none."""
+    try:
+        return make_report(run)
+    except Exception as error:
+        odd = odd_answers.culprits(run.members, lambda hosts: _passes(run, hosts))
+        if not odd:
+            raise
+        why = _broken(error)
+        return make_report(run.without(dict.fromkeys(odd, why)))
+
+
+def _passes(run: Run, without: Collection[str]) -> bool:
+    """Whether the judges take the run without the answers of these hosts."""
+    try:
+        make_report(run.without(dict.fromkeys(without, "")))
+    except Exception:
+        return False
+    return True
+
+
+def _broken(error: Exception) -> str:
+    """What broke and where, for whoever has to mend it."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} in {os.path.basename(last.filename)}, line {last.lineno}: {error}"[:300]
+
+
+def make_report(run: Run) -> Report:
+    """The same without a net: it raises where an answer is not what the programs of a check write."""
     lost = host_findings.lost(run)
     refused, without_job = host_findings.not_handed(run), host_findings.without_job(run)
     hosts = [*lost.findings, *host_findings.not_started(run), *refused.values(), *list(without_job.values())[:1]]

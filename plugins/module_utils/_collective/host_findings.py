@@ -45,7 +45,10 @@ def lost(run: Run) -> Lost:
     """
     missed: dict[tuple[str, bool], list[str]] = {}
     gone: dict[str, tuple[str, bool]] = {}
+    broken = {host: _not_judged(host, why) for host, why in run.broken.items()}
     for host in run.selected:
+        if host in broken:
+            continue
         look = run.static.get(host, {})
         looked = not (run.static or run.check_mode) or "static" in look or bool(look.get("skipped"))
         step = _missed(run, host)
@@ -56,7 +59,21 @@ def lost(run: Run) -> Lost:
             if step:
                 gone[host] = told
     found = {told: _no_answer(run, told[0], hosts) for told, hosts in missed.items()}
-    return Lost(list(found.values()), {host: found[told] for host, told in gone.items()})
+    return Lost([*broken.values(), *found.values()], {**broken, **{host: found[told] for host, told in gone.items()}})
+
+
+def _not_judged(host: str, why: str) -> Finding:
+    """A node whose answers broke a judge, and were left out."""
+    return Finding(
+        "GC-HOST-006",
+        ERROR,
+        (host,),
+        f"the answers of {host} cannot be judged: they are not what the programs of the check write",
+        f"look at who can become root or the user of the ranks on {host}; rebuild the node if you do not trust it. "
+        "Where nobody changed it, report the text that was seen as a fault of this collection",
+        (f"without the answers of {host} the others are judged, with them: {why}",),
+        reproduce=repair.check((host,)),
+    )
 
 
 def _missed(run: Run, host: str) -> str:

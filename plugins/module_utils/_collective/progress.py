@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import shape
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports.words import human_bytes
 
 #: Without news for this long, the line says so.
@@ -47,7 +48,7 @@ def collective(note: Any, idle_seconds: float) -> Shown:
         return waiting("collective: the ranks import PyTorch", 0, idle_seconds)
     names = ("size_bytes", "number", "of", "iterations", "at_most")
     size_bytes, number, of, iterations, at_most = (fields.get(name) for name in names)
-    if not all(isinstance(fields.get(name), int) for name in names):
+    if not all(shape.count(fields.get(name)) for name in names):
         return waiting(f"{backend}: rank 0 waits until all ranks are connected", 1, idle_seconds)
     text = f"{backend} {human_bytes(float(size_bytes or 0))} {number}/{of}, iterations {iterations}/{at_most}"
     return Shown(text + stalled(idle_seconds), (2, int(number or 0), int(idle_seconds // LOG_SECONDS)))

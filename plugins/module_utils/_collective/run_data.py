@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 Results = Mapping[str, Mapping[str, Any]]
@@ -25,7 +25,8 @@ class Run:
     empty for root.  started: ISO 8601, UTC.  seconds: until now.  strict: a text that nothing explains fails the run.
     check_mode: only the static stage ran.  limits: as ``speed_limits.read`` takes them. pairs: the state of
     ``ranks.localise`` after its last round.  openmpi_job: what ``mpi.plan.make_job`` returned, empty where nobody
-    asked.  openmpi: host to the result of collective_mpi, of the one host that ran it.
+    asked.  openmpi: host to the result of collective_mpi, of the one host that ran it.  broken: host to why its answers
+    could not be judged and were left out.
     """
 
     run_id: str
@@ -53,8 +54,26 @@ class Run:
     strict: bool = False
     check_mode: bool = False
     limits: Mapping[str, Any] = field(default_factory=dict)
+    broken: Mapping[str, str] = field(default_factory=dict)
+
+    def without(self, hosts: Mapping[str, str]) -> Run:
+        """This run without any answer of these hosts.  hosts: to what their answers broke."""
+        steps = ("launch", "probe", "go", "collect", "facts", "static", "openmpi")
+        kept = {name: {host: one for host, one in getattr(self, name).items() if host not in hosts} for name in steps}
+        return replace(self, **kept, pairs=_pairs_without(self.pairs, hosts), broken={**self.broken, **hosts})
 
     @property
     def looked(self) -> dict[str, Mapping[str, Any]]:
         """Host to what the static stage read there, without the hosts that gave no answer."""
         return {host: result["static"] for host, result in self.static.items() if result.get("static")}
+
+
+def _pairs_without(pairs: Mapping[str, Any], hosts: Collection[str]) -> Mapping[str, Any]:
+    """The state of ``ranks.localise`` without the pairs in which one of these hosts took part."""
+    if "rounds" not in pairs:
+        return pairs
+    rounds = [
+        dict(each, pairs=[one for one in each["pairs"] if not set(one["nodes"]) & set(hosts)])
+        for each in pairs["rounds"]
+    ]
+    return dict(pairs, rounds=rounds, died={host: one for host, one in pairs["died"].items() if host not in hosts})

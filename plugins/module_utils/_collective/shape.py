@@ -33,6 +33,11 @@ def number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < MOST
 
 
+def positive(value: Any) -> bool:
+    """Whether it is such a number and above 0, so that others can divide by it."""
+    return number(value) and value > 0
+
+
 def integer(value: Any) -> bool:
     """Whether it is a whole number, which may be negative."""
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) < MOST

@@ -89,6 +89,8 @@ def judge(run: Run, known: Sequence[Finding]) -> Judgement:
     if not job["host"]:
         return _skipped(f"not run: {job['why']}")
     given = run.openmpi.get(job["host"], {})
+    if job["host"] in run.broken:
+        return Judgement(Stage(STAGE, "failed", f"the answers of {job['host']} cannot be judged"))
     if "state" not in given:
         return _stage(host_findings.lost_in_openmpi(run))
     if given["state"] == "failed":

@@ -27,6 +27,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
     number,
     one_of,
     optional,
+    positive,
     text,
 )
 
@@ -49,7 +50,7 @@ NEEDED = {FAILED: ("error",), EXPIRED: (*LISTENS, "error")}
 _PORTS = each(shape.record({"range": text, "port": shape.port}))
 _RAIL = shape.record({"name": text, "address": shape.address, "ports": _PORTS, "error": text})
 #: How far the ranks were: before the first size has begun, and from then on.
-_WHEN = {"backend": text, "seconds_ago": number, "deadline_seconds": number, "timeout_seconds": number}
+_WHEN = {"backend": text, "seconds_ago": number, "deadline_seconds": positive, "timeout_seconds": positive}
 _BEGUN = dict.fromkeys(("size_bytes", "number", "of", "iterations", "at_most"), count)
 #: What a state may hold, and nothing else: the user of the ranks, who must not become root by it, could write anything.
 STATE: dict[str, shape.Test] = {

@@ -309,6 +309,46 @@ def test_a_lost_host_is_named_and_the_rest_is_kept(step: str) -> None:
         assert found.sizes == [], "a size that one rank did not finish has no result"
 
 
+def broken_how_far(run: Run) -> None:
+    far = {"number": 1, "seconds_ago": 1, "timeout_seconds": 0, "deadline_seconds": 60}
+    run.silent = {"state": "deadline", "ranks": [], "how_far": far}
+    run.silent_from["n2"] = "collect"
+
+
+def broken_events(run: Run) -> None:
+    run.events["n2"] = [{"event": "size"}]
+
+
+def broken_version(run: Run) -> None:
+    run.facts = {host: bare_facts() for host in HOSTS}
+    run.facts["n2"]["torch"] = 7
+
+
+def broken_rails(run: Run) -> None:
+    run.launch["n2"]["rails"] = [7]
+    run.launch["n2"]["hostname"] = {"n": 2}
+
+
+@pytest.mark.parametrize("spoil", [broken_how_far, broken_events, broken_version, broken_rails])
+def test_a_node_whose_answer_breaks_a_judge_is_named_and_the_others_are_judged(spoil: Any) -> None:
+    run = Run()
+    run.bad = {("n3", "n4"): "timeout"}
+    spoil(run)
+    found = run.diagnose()
+    assert found.verdict == "FAILED" and ("GC-HOST-006", ("n2",)) in ids(found)
+    assert set(found.culprits) <= {"n2", "n3", "n4"} and any(one.id.startswith("GC-NET") for one in found.findings)
+    (one,) = [one for one in found.findings if one.id == "GC-HOST-006"]
+    assert ".py, line" in one.evidence[0] and "n2" in one.cause
+    assert not any(one.id == "GC-HOST-001" for one in found.findings), "it did answer"
+    assert any("GC-HOST-006" in line for line in said(found))
+
+
+def test_a_fault_of_the_check_itself_is_blamed_on_no_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diagnosis.matrix, "notes", lambda *_given: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        Run().diagnose()
+
+
 def test_a_step_that_all_refuse_accuses_nobody() -> None:
     """A value that no node takes comes from the variables of the check, or from the size of the cluster."""
     run = Run()

@@ -249,6 +249,9 @@ def test_what_a_worker_writes_is_its_state(base: Path, more: dict[str, Any]) -> 
         {"how_far": {**FAR, "number": 2}},
         {"how_far": {**FAR, **BEGUN, "seconds_ago": float("nan")}},
         {"how_far": {**FAR, **BEGUN, "size_bytes": "4 KiB"}},
+        # What somebody divides by.
+        {"how_far": {**FAR, **BEGUN, "timeout_seconds": 0}},
+        {"how_far": {**FAR, **BEGUN, "deadline_seconds": 0}},
     ],
 )
 def test_what_would_break_others_is_no_state(base: Path, change: dict[str, Any]) -> None:
