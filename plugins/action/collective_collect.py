@@ -20,6 +20,7 @@ from ansible.errors import AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _text
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import progress
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import how_far
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import unit
@@ -113,4 +114,4 @@ class ActionModule(ActionBase):
     def _look(self, command: str) -> Mapping[str, Any]:
         """What ``how_far.look`` returns.  ValueError when the node says something else."""
         with at_most(LOOK_SECONDS_MAX):
-            return _node_program.last_object(self._low_level_execute_command(command))
+            return _text.from_node(_node_program.last_object(self._low_level_execute_command(command)))

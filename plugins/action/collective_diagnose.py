@@ -14,6 +14,7 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _text
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import (
     diagnosis,
     repair,
@@ -148,7 +149,7 @@ class ActionModule(ActionBase):
         if wrong:
             return dict(result, failed=True, msg="; ".join(wrong))
         given["unreachable"] = {
-            host: str(answer.get("msg", ""))
+            host: _text.sentence(answer.get("msg", ""))
             for step in (given["facts"], given.pop("openmpi_clear"))
             for host, answer in step.items()
             if answer.get("unreachable")
@@ -169,12 +170,12 @@ class ActionModule(ActionBase):
             found, missing = with_files(found, where)
         report = found.as_dict()
         for line in console.lines(report):
-            Display().display(line)
+            Display().display(_text.clean(line))
         result.update(
             changed=False,
             verdict=found.verdict,
-            headline=found.headline,
-            culprits=found.culprits,
+            headline=_text.sentence(found.headline),
+            culprits={host: _text.sentence(causes) for host, causes in found.culprits.items()},
             missing_files=missing,
             report=report,
         )

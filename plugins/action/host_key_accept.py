@@ -12,7 +12,7 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _file_lock
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _file_lock, _text
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_keys import decision
 
 #: Another run holds the lock while it writes one file.
@@ -54,14 +54,14 @@ class ActionModule(ActionBase):
             ],
         )
         if found.refused:
-            result.update(failed=True, msg=found.refusal())
+            result.update(failed=True, msg=_text.clean(found.refusal()))
             return result
         after = decision.rewrite(before, found.accepted)
         if after == before:
             result["msg"] = f"the host keys of {len(found.known)} hosts are known"
             return result
         for one in found.accepted:
-            Display().display(one.sentence())
+            Display().display(_text.sentence(one.sentence()))
         result.update(changed=True, msg=f"{len(found.accepted)} host key(s) accepted in {path}")
         if self._task.diff:
             result["diff"] = {"before": before, "after": after, "before_header": path, "after_header": path}

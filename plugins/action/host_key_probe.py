@@ -11,6 +11,7 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _text
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_keys import keys, offer
 
 ARGUMENT_SPEC = {
@@ -51,20 +52,22 @@ class ActionModule(ActionBase):
         found = offer.probe(way, seen, known_hosts, proof if prepared or wanted else None)
         if seen.strict in ("false", "accept-new", "off", "no"):
             result["warnings"] = [WARN_UNCHECKED % (way.host, seen.strict)]
-        result.update(
-            changed=False,
-            where=way.host,
-            name=found.name,
-            known=found.known,
-            changed_key=found.changed,
-            keys=[{"kind": key.kind, "blob": key.blob, "fingerprint": key.fingerprint} for key in found.keys],
-            problem=found.problem,
-            fingerprint=wanted,
-            prepared={"kind": prepared.kind, "blob": prepared.blob} if prepared else {},
-            prepared_file=given["prepared_file"],
-            files=seen.user_files,
-            read=seen.reads(known_hosts),
-        )
+        told = {
+            "changed": False,
+            "where": way.host,
+            "name": found.name,
+            "known": found.known,
+            "changed_key": found.changed,
+            "keys": [{"kind": key.kind, "blob": key.blob, "fingerprint": key.fingerprint} for key in found.keys],
+            "problem": found.problem,
+            "fingerprint": wanted,
+            "prepared": {"kind": prepared.kind, "blob": prepared.blob} if prepared else {},
+            "prepared_file": given["prepared_file"],
+            "files": seen.user_files,
+            "read": seen.reads(known_hosts),
+        }
+        # Keys and problems come from whatever answers there.
+        result.update(_text.from_node(told))
         return result
 
     def _option(self, name: str) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _text
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_preflight import clock_offset, clock_problem
 
 MODULE = "baremetal.gpu_cluster.host_preflight"
@@ -27,13 +28,15 @@ class ActionModule(ActionBase):
         arguments = dict(self._task.args)
         before = time.time()
         try:
-            answer = self._execute_module(module_name=MODULE, module_args=arguments, task_vars=task_vars)
+            answer = _text.from_node(
+                self._execute_module(module_name=MODULE, module_args=arguments, task_vars=task_vars)
+            )
         except AnsibleConnectionFailure:
             # The task says whether the play goes on without a host that cannot be reached.
             raise
         except AnsibleError as error:
             # Raised for a missing or wrong become password; as a result, failed_when applies to it.
-            answer = {"failed": True, "msg": str(error)}
+            answer = {"failed": True, "msg": _text.block(error)}
         after = time.time()
         result.update(answer)
         if "problems" in result:

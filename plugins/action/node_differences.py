@@ -10,6 +10,7 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _text
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._rebuild import differences
 
 ARGUMENT_SPEC = {
@@ -28,13 +29,13 @@ class ActionModule(ActionBase):
         result: dict[str, Any] = super().run(tmp, task_vars)
         _validation, given = self.validate_argument_spec(argument_spec=ARGUMENT_SPEC)
         snapshots = {
-            str(host): answer.get("snapshot") or {"problem": answer.get("msg", "no answer")}
+            str(host): _text.from_node(answer.get("snapshot") or {"problem": answer.get("msg", "no answer")})
             for host, answer in given["results"].items()
         }
         report = differences.compare([str(host) for host in given["rebuilt"]], snapshots)
         text = differences.lines(report)
         for line in text:
-            Display().display(line)
+            Display().display(_text.clean(line))
         result.update(changed=False, lines=text, **report.as_dict())
         # They are on the console already.
         result["_ansible_verbose_override"] = True

@@ -13,6 +13,7 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _text
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import (
     authority,
     certificate,
@@ -84,7 +85,7 @@ class ActionModule(ActionBase):
             made = ca.ensure(dry=bool(self._task.check_mode))
             answer = self._on_the_node(given, ca, host, variables)
         except (authority.AuthorityError, AnsibleError, OSError, certificate.FormatError) as error:
-            return {**result, "failed": True, "msg": f"{folder}: {error}"}
+            return {**result, "failed": True, "msg": _text.block(f"{folder}: {error}")}
         result.update(told(answer, host, folder))
         result["ca_dir"] = folder
         if made and not result.get("failed"):
@@ -97,7 +98,7 @@ class ActionModule(ActionBase):
         """Compare on the node; where something must be signed, sign it and ask once more."""
         plan = plan_of(given, ca, host)
         arguments = {name: given[name] for name in HANDED_OVER}
-        answer: dict[str, Any] = self._execute_module(MODULE, {**arguments, "plan": plan}, task_vars=variables)
+        answer = _text.from_node(self._execute_module(MODULE, {**arguments, "plan": plan}, task_vars=variables))
         asked = answer.pop("requests", None)
         unknown = ca.unknown(held_of(answer.pop("held", []), plan, host))
         ca.refuse_forgotten(host, unknown)
@@ -108,7 +109,7 @@ class ActionModule(ActionBase):
         requests = requests_of(asked, plan, host)
         signed = ca.sign(requests, given["validity_days"] * certificate.DAY_SECONDS, time.time())
         plan["certificates"] = signed
-        answer = self._execute_module(MODULE, {**arguments, "plan": plan}, task_vars=variables)
+        answer = _text.from_node(self._execute_module(MODULE, {**arguments, "plan": plan}, task_vars=variables))
         again = answer.pop("requests", None)
         answer.pop("held", None)
         if again and not answer.get("failed"):

@@ -20,6 +20,7 @@ from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _text
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed import controller
 
 PAYLOAD_BYTES = 65536
@@ -86,7 +87,7 @@ class ConfirmedAction(ActionBase):
         old = str(fresh.option("host") or variables.get("inventory_hostname", ""))
         new = str(arguments.pop("confirm_host", None) or old)
         arguments["run_id"] = time.strftime("%Y%m%dt%H%M%Sz-", time.gmtime()) + secrets.token_hex(3)
-        compared = self._execute_module(self.module, arguments, task_vars=variables)
+        compared = _text.from_node(self._execute_module(self.module, arguments, task_vars=variables))
         plan = compared.pop("change", None)
         result.update(compared)
         result["host"] = old
@@ -94,7 +95,9 @@ class ConfirmedAction(ActionBase):
             return result
         confirm_seconds = int(plan["confirm_seconds"])
         started = time.monotonic()
-        Display().v(f"{variables.get('inventory_hostname')}: the change is armed, confirming it at {new}")
+        Display().v(
+            _text.sentence(f"{variables.get('inventory_hostname')}: the change is armed, confirming it at {new}")
+        )
         # The shared connection may be cut by the change, and would be waited for.
         self._connection.reset()
         try:
@@ -113,12 +116,12 @@ class ConfirmedAction(ActionBase):
             result["host"] = new
             for note in (outcome.state.get("note"),):
                 if note:
-                    result.setdefault("warnings", []).append(str(note))
+                    result.setdefault("warnings", []).append(_text.sentence(note))
             return result
         message = controller.sentence(
             outcome, self.words, tried=plan["tried"], new=new, old=old, confirm_seconds=confirm_seconds
         )
-        result.update(failed=True, changed=False, msg=message)
+        result.update(failed=True, changed=False, msg=_text.sentence(message))
         result.pop("diff", None)
         return result
 
@@ -130,7 +133,7 @@ class ConfirmedAction(ActionBase):
         payload = base64.b64encode(os.urandom(PAYLOAD_BYTES)).decode("ascii")
         arguments = {"run_id": plan["run_id"], "step": step, "payload": payload}
         try:
-            answer = self._execute_module(self.step, arguments, task_vars=variables)
+            answer = _text.from_node(self._execute_module(self.step, arguments, task_vars=variables))
         except AnsibleConnectionFailure as error:
             raise controller.Unreachable(shorten(str(error))) from None
         if answer.get("unreachable") or "payload" not in answer:
@@ -143,7 +146,7 @@ class ConfirmedAction(ActionBase):
 
 def shorten(text: str) -> str:
     """The essence of what ssh said, on one line."""
-    line = " ".join(text.split())
+    line = _text.one_line(text)
     line = re.sub(r"Data could not be sent to remote host \S+ Make sure this host can be reached over ssh: ", "", line)
     for prefix in ("Failed to connect to the host via ssh: ", "Task failed: "):
         line = line.replace(prefix, "")

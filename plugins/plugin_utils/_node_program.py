@@ -23,7 +23,7 @@ from ansible import constants as C
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _command, _sent, _sources
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _command, _sent, _sources, _text
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import steps, unit
 
 #: Standard input is a line with the program's name and arguments, and then all sources.
@@ -60,7 +60,7 @@ class Program:
                 pass
             else:
                 return {key: answer[key] for key in self._step.RESULTS if key in answer}
-        return dict(action._execute_module(self._module, dict(action._task.args), task_vars=task_vars))
+        return _text.from_node(action._execute_module(self._module, dict(action._task.args), task_vars=task_vars))
 
 
 def takes_input(action: ActionBase) -> bool:
@@ -100,7 +100,7 @@ def _called(action: ActionBase, command: str, data: bytes | None) -> dict[str, A
     """What a command answers, with the ``environment`` of the task.  ValueError where it is no JSON."""
     command = f"{action._compute_environment_string()} {command}".strip()
     # Not in the folder of the user who logs in: -m looks for modules where it is started.
-    return last_object(action._low_level_execute_command(command, chdir="/", in_data=data))
+    return _text.from_node(last_object(action._low_level_execute_command(command, chdir="/", in_data=data)))
 
 
 def python(action: ActionBase, task_vars: Mapping[str, Any]) -> str:
@@ -145,4 +145,4 @@ def step(
         else:
             # A module's result is cleaned of what Ansible would act on, such as facts; here nothing else is let in.
             return {key: answer[key] for key in steps.RESULTS[name] if key in answer}
-    return dict(action._execute_module(module, {**action._task.args, **arguments}, task_vars=task_vars))
+    return _text.from_node(action._execute_module(module, {**action._task.args, **arguments}, task_vars=task_vars))

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _text
+
 #: Longest value that is quoted in a message; the rest is cut.
 VALUE_WIDTH = 80
 #: User and password of an address, which no message repeats.
@@ -112,7 +114,7 @@ def _hosts_label(hosts: Sequence[str], everybody: int) -> str:
 
 
 def table_lines(problems: Iterable[dict[str, str]], everybody: int = 0) -> list[str]:
-    """Render problems as aligned lines, hosts with the same problem on one line.
+    """Render problems as aligned lines, hosts with the same problem on one line, whatever text a host has sent.
 
     ``everybody`` is the number of hosts that were looked at: a problem that all of them have says so.
     """
@@ -127,4 +129,4 @@ def table_lines(problems: Iterable[dict[str, str]], everybody: int = 0) -> list[
         for key, hosts in grouped.items()
     ]
     width = max((len(label) for label, _sentence in rows), default=0)
-    return [f"{label.ljust(width)}  {sentence}" for label, sentence in rows]
+    return [f"{label.ljust(width)}  {_text.sentence(sentence)}" for label, sentence in rows]

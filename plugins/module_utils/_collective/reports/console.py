@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _text
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import protocol as mesh
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import (
     grid,
@@ -25,7 +26,7 @@ MOST_LINES = 8
 def lines(report: Report) -> Iterator[str]:
     """The report, line by line, without control characters."""
     for line in _lines(report):
-        yield words.one_line(line) if line and not line.startswith(" ") else words.clean(line)
+        yield _text.one_line(line) if line and not line.startswith(" ") else _text.clean(line)
 
 
 def _lines(report: Report) -> Iterator[str]:
@@ -111,7 +112,7 @@ def _some(title: str, texts: Sequence[str]) -> Iterator[str]:
 
 
 def _flat(text: str) -> str:
-    return words.one_line(text)
+    return _text.one_line(text)
 
 
 def _unexplained(report: Report) -> Iterator[str]:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _text
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import protocol as mesh
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import grid, words
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports.style import SHADES
@@ -60,7 +61,7 @@ MEASURES = (
 
 def escaped(text: object) -> str:
     """Text that is safe in HTML, also in an attribute.  Everything from a report goes through here."""
-    return html.escape(words.clean(text), quote=True)
+    return html.escape(_text.clean(text), quote=True)
 
 
 def shade(value: float, typical: float, better: str) -> int:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _text
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import (
     console,
     drift,
@@ -91,7 +92,7 @@ def _stages(report: Report) -> str:
 
 def _finding(finding: Mapping[str, Any], members: Sequence[str]) -> str:
     variables = "\n".join(
-        "\n".join([f"# {words.one_line(owner)}", *yaml_text.lines(values)])
+        "\n".join([f"# {_text.one_line(owner)}", *yaml_text.lines(values)])
         for owner, values in yaml_text.owned(finding["variables"], members)
     )
     rows = {

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _text
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import ERROR
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import words
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports.words import Report
@@ -70,22 +71,22 @@ def _suite(name: str, cases: Sequence[Case], report: Report) -> ElementTree.Elem
     suite = ElementTree.Element("testsuite", name=f"gpu_cluster_check.{name}")
     if report["started"]:
         # Without zone: what the schemas of Ant and Jenkins allow.
-        suite.set("timestamp", words.one_line(report["started"])[:19])
+        suite.set("timestamp", _text.one_line(report["started"])[:19])
     _count(suite, cases)
     for case in cases:
         element = ElementTree.SubElement(
-            suite, "testcase", classname=f"gpu_cluster_check.{name}", name=words.one_line(case.name)
+            suite, "testcase", classname=f"gpu_cluster_check.{name}", name=_text.one_line(case.name)
         )
         if case.failure:
             kind, message, text = case.failure
             failure = ElementTree.SubElement(
-                element, "failure", type=words.one_line(kind), message=words.one_line(message)
+                element, "failure", type=_text.one_line(kind), message=_text.one_line(message)
             )
-            failure.text = words.clean(text)
+            failure.text = _text.clean(text)
         elif case.skipped:
-            ElementTree.SubElement(element, "skipped", message=words.one_line(case.skipped))
+            ElementTree.SubElement(element, "skipped", message=_text.one_line(case.skipped))
         if case.output:
-            ElementTree.SubElement(element, "system-out").text = words.clean(case.output)
+            ElementTree.SubElement(element, "system-out").text = _text.clean(case.output)
     return suite
 
 
@@ -110,7 +111,7 @@ def _node(report: Report, host: str) -> Case:
     if host in report["culprits"]:
         own = [finding for finding in report["findings"] if host in finding["hosts"]]
         ids = " ".join(finding["id"] for finding in own if finding["severity"] == ERROR)
-        return Case(host, failure=(ids, report["culprits"][host], _text(own)))
+        return Case(host, failure=(ids, report["culprits"][host], _whole(own)))
     if host not in report["selected"]:
         return Case(host, skipped="not selected, see --limit")
     if host not in report["participants"]:
@@ -137,8 +138,8 @@ def _class(name: str, found: Sequence[Mapping[str, Any]], report: Report) -> Cas
     errors = [finding for finding in found if finding["severity"] == ERROR]
     if errors:
         ids = " ".join(dict.fromkeys(finding["id"] for finding in errors))
-        return Case(title, failure=(ids, "; ".join(finding["cause"] for finding in errors), _text(found)))
-    return Case(title, skipped="" if found else _not_looked_at(name, report), output=_text(found))
+        return Case(title, failure=(ids, "; ".join(finding["cause"] for finding in errors), _whole(found)))
+    return Case(title, skipped="" if found else _not_looked_at(name, report), output=_whole(found))
 
 
 def _not_looked_at(name: str, report: Report) -> str:
@@ -155,7 +156,7 @@ def _not_looked_at(name: str, report: Report) -> str:
     return ""
 
 
-def _text(found: Sequence[Mapping[str, Any]]) -> str:
+def _whole(found: Sequence[Mapping[str, Any]]) -> str:
     texts = []
     for finding in found:
         seen = "".join(f"\n  seen: {one}" for one in finding["evidence"])

@@ -16,6 +16,7 @@ from datetime import datetime
 from statistics import median
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _text
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import ERROR, WARNING
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import grid, rails, words
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports.words import Report
@@ -148,7 +149,7 @@ def _labels(labels: Mapping[str, str]) -> str:
 
 def _escaped(value: str) -> str:
     """As the text format wants the value of a label: backslash, quote and line feed are escaped."""
-    return words.one_line(value).replace("\\", "\\\\").replace('"', '\\"')
+    return _text.one_line(value).replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _number(value: float) -> str:

@@ -51,19 +51,7 @@ MEANING = {
     "?": "no result",
 }
 
-# What moves the cursor, colours a terminal or turns text around: never wanted from a text that a node sent.
-CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 NUMBERED = re.compile(r"(.*?)(\d+)\Z", re.DOTALL)
-
-
-def clean(text: object) -> str:
-    """Text without control characters.  Host names and raw texts are untrusted."""
-    return CONTROL.sub("\ufffd", str(text))
-
-
-def one_line(text: object) -> str:
-    """The same on one line."""
-    return " ".join(clean(text).split())
 
 
 def symbol(result: str) -> str:

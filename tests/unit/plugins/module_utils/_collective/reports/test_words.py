@@ -33,16 +33,6 @@ def test_names_are_folded(names: list[str], text: str) -> None:
     assert words.folded(names) == text
 
 
-@pytest.mark.parametrize("character", ["\x1b", "\r", "\b", "\x9b", "\x00", "\u202e", "\u2067", "\ud800", "\uffff"])
-def test_control_characters_are_taken_out(character: str) -> None:
-    assert words.clean(f"a{character}b") == "a\ufffdb"
-
-
-def test_one_line_is_one_line() -> None:
-    assert words.one_line("a\n b\tc\r\nd") == "a b c\ufffd d"
-    assert words.clean("a\n\tb") == "a\n\tb"
-
-
 def test_every_result_of_the_mesh_has_a_letter_of_its_own_and_a_word() -> None:
     results = [
         mesh.OK,
