@@ -59,7 +59,9 @@ class Run:
     def without(self, hosts: Mapping[str, str]) -> Run:
         """This run without any answer of these hosts.  hosts: to what their answers broke."""
         steps = ("launch", "probe", "go", "collect", "facts", "static", "openmpi")
-        kept = {name: {host: one for host, one in getattr(self, name).items() if host not in hosts} for name in steps}
+        kept: dict[str, Any] = {
+            name: {host: one for host, one in getattr(self, name).items() if host not in hosts} for name in steps
+        }
         return replace(self, **kept, pairs=_pairs_without(self.pairs, hosts), broken={**self.broken, **hosts})
 
     @property

@@ -10,13 +10,14 @@ import importlib.util
 import io
 import json
 import os
+import random
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -663,6 +664,100 @@ def test_noise_of_a_shell_is_shown(running: Connected, monkeypatch: pytest.Monke
     running.launcher.hear(node)
     node.process.communicate()
     assert shown == ["[n1] hello", "[n1] 5", "[n1] {}"]
+
+
+GOOD_EVENTS: list[dict[str, Any]] = [
+    {"event": "beat"},
+    {"event": "note", "text": "a log can't be written"},
+    {"event": "ready", "problems": [], "horovod": "", "port": 29500},
+    {"event": "line", "rank": 0, "stream": "out", "text": "epoch 1"},
+    {"event": "line", "rank": None, "stream": "err", "text": "torchrun"},
+    {"event": "rank", "rank": 0, "attempt": 0},
+    {"event": "exit", "rank": 0, "code": 3, "signal": 0, "tail": ["last words"], "log": "/logs/x"},
+    {"event": "ended", "code": 1, "signal": 0, "tail": []},
+    {"event": "stopped", "killed": 0, "left": [7]},
+]
+NOISE: list[Any] = [None, True, 0, -1, 1.5, 10**400, "x", "\x1b[2J", "\ud800", "run", "lost", [], [1], {}, {"a": 1}]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"event":"session"}',
+        '{"event": "run"}',
+        '{"event": "beat", "more": 1}',
+        '{"event": "line"}',
+        '{"event": "exit", "rank": "0", "code": 0, "signal": 0, "tail": [], "log": ""}',
+        '{"event": ["beat"]}',
+        '{"event": "ended", "code": 70000, "signal": 0, "tail": []}',
+        "[" * 100_000,
+    ],
+)
+def test_json_of_a_login_shell_is_a_line_of_output(
+    running: Connected, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    shown: list[str] = []
+    node = running.launcher.nodes[0]
+    node.process = SimpleNamespace(stdout=SimpleNamespace(fileno=lambda: 0))
+    running.launcher.screen.show = lambda _stream, text, live: shown.append(text)
+    monkeypatch.setattr(program, "read_some", lambda _descriptor: f"{line}\n".encode())
+    running.launcher.hear(node)
+    assert shown == [f"[n1] {line}"] and running.said == [] and running.sent == []
+
+
+@pytest.mark.parametrize("first", [1, time.time_ns() % 10**9])
+def test_no_line_of_a_node_breaks_the_launcher(cluster: Any, monkeypatch: pytest.MonkeyPatch, first: int) -> None:
+    """Events with fields by lot, in every state of a node."""
+    text = ""
+    monkeypatch.setattr(program, "read_some", lambda _descriptor: f"{text}\n".encode("utf-8", "replace"))
+    understood = 0
+    running = Connected(cluster, "--mode", "elastic")
+    launcher = running.launcher
+    launcher.screen.show = lambda _stream, _text, live=False: None
+    launcher.disconnect = lambda node, state: setattr(node, "state", state)
+    node = launcher.nodes[1]
+    node.process = SimpleNamespace(stdout=SimpleNamespace(fileno=lambda: 0))
+    for seed in range(first, first + 3000):
+        chance = random.Random(seed)
+        event = json.loads(json.dumps(chance.choice(GOOD_EVENTS)))
+        for _change in range(chance.choice([0, 0, 1, 1, 2])):
+            name = chance.choice([*event, "more"])
+            event[name] = chance.choice(NOISE)
+            if chance.random() < 0.2:
+                del event[name]
+        text = json.dumps(event)
+        node.state = chance.choice(["connecting", "ready", "running", "ended", "stopped", "lost"])
+        launcher.started = chance.random() < 0.5
+        launcher.stopping = chance.random() < 0.3
+        try:
+            launcher.hear(node)
+            understood += bool(program.read_event(text)[0])
+        except program.Refused as refused:
+            assert "Horovod" in str(refused)
+        except Exception as error:
+            raise AssertionError(f"seed {seed}: {text}: {error!r}") from error
+    assert understood > 600
+
+
+def test_what_a_node_says_moves_no_cursor(cluster: Any) -> None:
+    shown: list[str] = []
+    launcher = program.Launcher(planned(cluster, "train.py"), 22)
+    launcher.screen.show = lambda _stream, text: shown.append(text)
+    launcher.on_note(launcher.nodes[0], "x\x1b[2J\x9b31m\r\u202e\u200b\u2028\ud800 Größe\t1\n    2")
+    assert shown == ["gpu-cluster-run: n1: x\ufffd[2J\ufffd31m\ufffd\ufffd\ufffd\ufffd\ufffd Größe\t1\n    2"]
+
+
+def test_a_rank_that_says_what_no_rank_says_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    for said in (b'{"event": "x"}\n', b"[]\n", b'{"rank": "0", "local_rank": 0, "attempt": 0}\n', b"{" * 9 + b"\n"):
+        agent = program.Agent()
+        ours, theirs = program.socket.socketpair()
+        rank = program.Rank(ours)
+        agent.ranks.append(rank)
+        agent.selector.register(ours, program.selectors.EVENT_READ)
+        theirs.sendall(said)
+        agent.listen_to(rank)
+        assert agent.ranks == [] and theirs.recv(1) == b""
+        theirs.close()
 
 
 def test_what_fails_before_any_rank_has_the_starters_code(running: Connected) -> None:
