@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import socket
+import time
 
 NONCE_LENGTH = 32
 HEADER_LENGTH = NONCE_LENGTH + 8
@@ -49,9 +50,11 @@ class Responder:
         self.answer = answer(nonce)
         self.header = b""
         self.remaining = 0
+        self.heard = time.monotonic()
 
     def step(self) -> bool:
         """Read some of what has come; True when the connection is finished.  Answers every whole message."""
+        self.heard = time.monotonic()
         try:
             wanted = self.remaining or HEADER_LENGTH - len(self.header)
             part = self.connection.recv(min(wanted, READ_BYTES))

@@ -53,6 +53,16 @@ PROBE = "probe.json"
 POLL_SECONDS = 0.2
 STDERR_BYTES = 4096
 ACCEPT_AT_ONCE = 64
+#: A client that neither sends nor takes anything for so long is closed, or for so many of the times that a probe waits.
+IDLE_SECONDS = 10.0
+IDLE_TIMEOUTS = 3
+#: Without descriptors for another client, nobody is let in for so long.
+PAUSE_SECONDS = 0.5
+#: Descriptors that no client gets: those of the ranks, and of the files that the worker opens.  Some clients get in
+#: all the same.
+SPARE_FILES = 32
+LEAST_CLIENTS = 8
+NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 #: The error of a worker whose time was over before there was a job; the seconds follow.
 NO_JOB = "no job came from the controller within"
 # The range whose first listener becomes rank 0's store.
@@ -226,6 +236,12 @@ class Worker:
         self.limits: dict[str, float] = {}
         self.rendezvous: list[socket.socket] = []
         self.exited: list[bool] = []
+        self.clients: set[Responder] = set()
+        self.idle_seconds = IDLE_SECONDS
+        self.look_for_idle = 0.0
+        #: Listeners that let nobody in, and until when.
+        self.paused: list[socket.socket] = []
+        self.paused_until = 0.0
 
     def open_listeners(self) -> None:
         address = self.job["address"]
@@ -279,7 +295,10 @@ class Worker:
     def probe(self) -> None:
         """Start the probe as soon as there is one to do, and tell when it failed."""
         if self.prober is None:
-            if os.path.exists(os.path.join(self.run_dir, PROBE)):
+            asked = read_json(os.path.join(self.run_dir, PROBE))
+            if asked is not None:
+                # All peers wait as long for an answer.
+                self.idle_seconds = max(IDLE_SECONDS, IDLE_TIMEOUTS * asked["timeout_seconds"])
                 self.prober = ProberProcess(self.run_dir)
         elif "probe_error" not in self.state and (error := self.prober.error()):
             self.state["probe_error"] = error
@@ -287,6 +306,7 @@ class Worker:
 
     def go(self, go: dict[str, Any]) -> None:
         # From here the rendezvous port belongs to rank 0's store.
+        self.resume()
         self.selector.unregister(self.rendezvous[0])
         self.state.update(state="running", interface_before=interface_bytes(self.job["interface"]))
         self.ranks_end = time.monotonic() + go["deadline_seconds"]
@@ -331,11 +351,46 @@ class Worker:
     def accept(self, listener: socket.socket) -> None:
         """Take some of the connections that wait."""
         for _number in range(ACCEPT_AT_ONCE):
+            if self.is_full():
+                self.pause()
+                return
             try:
                 connection, _peer = listener.accept()
-            except OSError:
-                return  # Nobody waits, or the peer gave up.
-            self.selector.register(connection, selectors.EVENT_READ, Responder(connection, self.job["nonce"]))
+            except OSError as error:
+                if error.errno in NO_DESCRIPTORS:
+                    self.pause()
+                return  # Else nobody waits, or the peer gave up.
+            client = Responder(connection, self.job["nonce"])
+            self.clients.add(client)
+            self.selector.register(connection, selectors.EVENT_READ, client)
+
+    def is_full(self) -> bool:
+        """Whether another client could take a descriptor that the worker needs for its own files."""
+        most, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        own = len(self.selector.get_map()) - len(self.clients) + len(self.ranks) + SPARE_FILES
+        return most != resource.RLIM_INFINITY and len(self.clients) >= max(LEAST_CLIENTS, most - own)
+
+    def pause(self) -> None:
+        """Let nobody in for a while: whoever waits at a listener would wake the loop again and again."""
+        listening = [key.fileobj for key in self.selector.get_map().values() if key.data == "accept"]
+        for listener in listening:
+            self.selector.unregister(listener)
+        self.paused += cast(list[socket.socket], listening)
+        self.paused_until = time.monotonic() + PAUSE_SECONDS
+
+    def resume(self) -> None:
+        for listener in self.paused:
+            self.selector.register(listener, selectors.EVENT_READ, "accept")
+        self.paused.clear()
+
+    def close(self, client: Responder) -> None:
+        self.clients.remove(client)
+        self.selector.unregister(client.connection)
+        client.connection.close()
+
+    def close_idle(self, now: float) -> None:
+        for client in [one for one in self.clients if now - one.heard > self.idle_seconds]:
+            self.close(client)
 
     def step(self) -> None:
         changed = False
@@ -344,12 +399,17 @@ class Worker:
                 self.accept(cast(socket.socket, key.fileobj))
             elif isinstance(key.data, Responder):
                 if key.data.step():
-                    self.selector.unregister(key.fileobj)
-                    key.data.connection.close()
+                    self.close(key.data)
             else:
                 changed = True
                 if key.data.read():
                     self.selector.unregister(key.fileobj)
+        now = time.monotonic()
+        if now >= self.look_for_idle:
+            self.look_for_idle = now + PAUSE_SECONDS
+            self.close_idle(now)
+        if self.paused and now >= self.paused_until:
+            self.resume()
         exited = [rank.exited() for rank in self.ranks]
         if changed or exited != self.exited:
             self.exited = exited

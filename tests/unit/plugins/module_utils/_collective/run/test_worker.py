@@ -395,6 +395,68 @@ def test_hundreds_of_peers_at_once_are_answered(start: Start) -> None:
     assert len(outcomes) == 540 and {outcome.result for outcome in outcomes} == {mesh.OK}
 
 
+def processor_seconds(pid: int) -> float:
+    """What a process has used of a processor."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_clients_that_take_all_descriptors_cost_no_processor_and_shut_nobody_out_for_good(start: Start) -> None:
+    """Whoever reaches the ports can open connections and say nothing."""
+    run_dir, process = start(GOOD, lifetime_seconds=60)
+    ports = state(run_dir, "waiting")["ports"]
+    opened = len(os.listdir(f"/proc/{process.pid}/fd"))
+    most = opened + worker.SPARE_FILES + 20
+    resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (most, most))
+    attack = [socket.create_connection(("127.0.0.1", ports[-1]["port"]), timeout=5) for _number in range(most + 40)]
+    try:
+        time.sleep(1)
+        before = processor_seconds(process.pid)
+        time.sleep(3)
+        used = processor_seconds(process.pid) - before
+        assert used < 0.5, f"{used} s of a processor in 3 s"
+        assert process.poll() is None, "it could not open its own files any more"
+        go(run_dir, 30)
+        state(run_dir, "finished")
+    finally:
+        for one in attack:
+            one.close()
+    assert {outcome.result for outcome in dial(ports[-2:], 64)} == {mesh.OK}
+
+
+def test_a_client_that_says_nothing_is_closed_and_one_that_goes_on_is_not(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_dir, process = start(GOOD, lifetime_seconds=8)
+    process.kill()
+    process.wait()
+    monkeypatch.setattr(worker, "IDLE_SECONDS", 1.0)
+    monkeypatch.setattr(worker.Worker, "allow_open_files", lambda _worker: None)
+    here = worker.Worker(str(run_dir))
+    running = threading.Thread(target=here.run)
+    running.start()
+    silent, talking = (socket.socket() for _number in range(2))
+    try:
+        ports = state(run_dir, "waiting")["ports"]
+        for one in (silent, talking):
+            one.settimeout(6)
+            one.connect(("127.0.0.1", ports[0]["port"]))
+        talking.sendall(mesh.header(NONCE, 8))
+        for _number in range(8):
+            time.sleep(0.3)
+            talking.sendall(b"x")
+        assert talking.recv(100) == mesh.answer(NONCE)
+        assert silent.recv(1) == b""
+    finally:
+        silent.close()
+        talking.close()
+        running.join()
+        for key in list(here.selector.get_map().values()):
+            if isinstance(key.fileobj, socket.socket):
+                key.fileobj.close()
+    assert here.clients == set()
+
+
 def test_connections_do_not_make_the_worker_look_for_its_job(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a large cluster they come by the thousand, and the processor is that of the ranks."""
     run_dir, process = start(GOOD, lifetime_seconds=2)
