@@ -46,6 +46,8 @@ options:
     description:
       - User who runs the ranks, empty for root. The ranks get this user's rights and the limits that PAM gives to a
         session of this user, as a job has them; where it opens none, and those of root, the limits of a service.
+      - Root runs only what nobody else can change. Where O(torch_python), a part of its path or its folder of packages
+        belongs to another user or can be written by others, RV(state) is V(failed) and RV(error) names it.
       - In their environment is what C(/etc/environment) and C(/etc/gpu-cluster/environment) of the node give to jobs.
     type: str
     default: ""

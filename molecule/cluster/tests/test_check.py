@@ -200,6 +200,7 @@ def test_the_modules_work_without_the_roles(cluster: Cluster) -> None:
         "fabric_address": "{{ gpu_cluster_fabric_address | split('/') | first }}",
         "fabric_interface": "fab0",
         "torch_python": "/opt/gpu-cluster/torch/bin/python",
+        "train_user": "train",
     }
     ended = cluster.play("docs/examples/all_reduce.yml", "-e", json.dumps(variables))
     assert ended.code == 0 and f"PASSED: world {len(cluster.hosts)}, " in ended.text, ended.text

@@ -123,6 +123,7 @@ def taken(run: Run, given: dict[str, Any]) -> dict[str, Any]:
         earlier = launch.clear_earlier_runs(run)
         result.update(other_runs=earlier.active, stopped_runs=earlier.stopped)
         launch.check_node(job)
+        launch.check_trust(job, given["user"])
         state = launch.start(run, given["run_id"], job, sys.executable, given["user"], given["wait_seconds"])
     except unit.UnitError as error:
         return {"state": "failed", "error": str(error), **result}

@@ -29,6 +29,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
     service,
     session,
     steps,
+    trust,
     unit,
     worker,
 )
@@ -55,6 +56,23 @@ def check_node(job: dict[str, Any]) -> None:
         raise UnitError(f"interface {interface} does not exist on this node, it has {present}")
     if not os.access(python, os.X_OK):
         raise UnitError(f"{python} is not an executable file on this node; install the training environment there")
+
+
+def check_trust(job: dict[str, Any], user: str) -> None:
+    """Refuse to run as root what others can change: they would become root by it."""
+    if os.geteuid() != 0 or _uid(user) != 0:
+        return
+    refusal = trust.refusal(job["torch_python"], job["variables"])
+    if refusal:
+        raise UnitError(refusal)
+
+
+def _uid(user: str) -> int:
+    """The number of a user; that of root for nobody, and -1 for one whom ``start`` will refuse."""
+    try:
+        return pwd.getpwnam(user).pw_uid if user else 0
+    except KeyError:
+        return -1
 
 
 def write_payload(directory: str) -> None:
