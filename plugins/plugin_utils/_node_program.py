@@ -66,7 +66,9 @@ class Program:
 def takes_input(action: ActionBase) -> bool:
     """Whether a command on the node can be given standard input; some ways to become root need a terminal for it."""
     connection = action._connection
-    return bool(connection.has_pipelining and (not connection.become or connection.become.pipelining))
+    become = connection.become
+    # Become plugins have the attribute since ansible-core 2.19; before it, Ansible knew su by its name.
+    return bool(connection.has_pipelining and (not become or getattr(become, "pipelining", become.name != "su")))
 
 
 def listed(value: Any) -> Any:

@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible.playbook.play_context import PlayContext
+from ansible.plugins.loader import become_loader, connection_loader
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _sources
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import begin, launch, steps, unit
@@ -52,7 +54,7 @@ class Action:
 
     def __init__(self, check_mode: bool = False, **arguments: Any) -> None:
         self._task = SimpleNamespace(args={**GO, **arguments}, check_mode=check_mode)
-        self._connection = SimpleNamespace(has_pipelining=True, become=None)
+        self._connection = connection_with("")
         self._templar = SimpleNamespace(template=lambda text: text)
         self.modules: list[dict[str, Any]] = []
         self.commands: list[str] = []
@@ -136,10 +138,26 @@ def test_long_arguments_are_not_part_of_the_command(run_dir: Path) -> None:
     assert len(action.commands[0]) < 500
 
 
-@pytest.mark.parametrize("become", [None, SimpleNamespace(pipelining=False)])
-def test_a_connection_that_passes_no_input_takes_the_module(run_dir: Path, become: Any) -> None:
+def connection_with(become: str) -> Any:
+    """Ansible's own connection plugin, which has a become plugin of Ansible: a stand-in may have what theirs lack."""
+    connection = connection_loader.get("local", PlayContext(), os.devnull)
+    if become:
+        connection.set_become_plugin(become_loader.get(become))
+    return connection
+
+
+@pytest.mark.parametrize(("become", "taken"), [("", True), ("sudo", True), ("runas", True), ("su", False)])
+def test_input_is_given_where_the_real_become_plugin_takes_it(become: str, taken: bool) -> None:
     action = Action()
-    action._connection = SimpleNamespace(has_pipelining=become is not None, become=become)
+    action._connection = connection_with(become)
+    assert _node_program.takes_input(action) is taken  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("has_pipelining", [True, False])
+def test_a_connection_that_passes_no_input_takes_the_module(run_dir: Path, has_pipelining: bool) -> None:
+    action = Action()
+    action._connection = connection_with("su" if has_pipelining else "")
+    action._connection.has_pipelining = has_pipelining
     assert action.step(piped=True) == BY_MODULE == action.sent(SENT) and action.commands == []
     assert action.step() == {"changed": False, "started": True}
 
