@@ -25,10 +25,10 @@ test: setup-torch ## Run every check; the last line counts them
 
 lint: setup ## Part of test: ruff, mypy, shellcheck, yamllint, ansible-lint
 unit: setup-torch ## Part of test: unit tests of plugins and tools
-parity: setup ## Part of test: specs, defaults and READMEs agree; the built collection
+parity: setup-torch ## Part of test: specs, defaults and READMEs agree; the built collection; real playbooks
 docs-check: setup ## Part of test: plugin documentation, changelog, variable tables
 sanity: setup ## Part of test: ansible-test sanity
-oldest: setup ## Part of test: unit tests and syntax with the oldest supported ansible-core
+oldest: setup-torch ## Part of test: unit tests, real playbooks and syntax with the oldest supported ansible-core
 molecule: setup-wheels ## Part of test: the molecule scenarios on nodes of a lab
 molecule-vm: setup ## Part of test: the molecule scenario on a virtual machine
 faults: setup-torch setup-wheels ## The check against faults that are made for real, and the long tests (not part of test)

@@ -29,6 +29,7 @@ from scheduler import Outcome, Part
 
 PLUGINS = f"ansible_collections.{project.COLLECTION}.plugins"
 SHELL_SCRIPTS = (".ci/run", "tools/lab/vm/init", "tools/lab/vm/lab-console", "tools/lab/vm/prepare.sh")
+REAL_PLAYBOOKS = "tests/ansible_core"
 LAUNCHER = "roles/launcher/files/gpu-cluster-run"
 # mypy's oldest; compiling with the modules' real floor is ansible-test's part.
 OLDEST_PYTHON = "3.10"
@@ -61,8 +62,8 @@ def unit() -> Tally:
 
 
 def parity() -> Tally:
-    """What must agree across files, and what a built collection holds."""
-    return checks.pytest("tests/project")
+    """What must agree across files, what a built collection holds, and real playbooks with its ansible-core."""
+    return checks.pytest("tests/project", REAL_PLAYBOOKS)
 
 
 def docs() -> Tally:
@@ -81,13 +82,13 @@ def docs() -> Tally:
 
 
 def oldest() -> Tally:
-    """Unit tests and every playbook's syntax, with the oldest ansible-core that is supported."""
+    """Unit tests, real playbooks and every playbook's syntax, with the oldest ansible-core that is supported."""
     venv = project.ROOT / ".venv-oldest"
     setup.install_tools(venv, setup.OLDEST)
     program = [str(venv / "bin" / "ansible-playbook"), "--syntax-check", "-i", "prod"]
     playbooks = ["site.yml", *(f"{project.COLLECTION}.{path.stem}" for path in project.playbooks())]
     syntax = [checks.command(f"syntax of {name}", *program, name) for name in playbooks]
-    return checks.pytest(*of_ansible(), python=str(venv / "bin" / "python")) + checks.total(syntax)
+    return checks.pytest(*of_ansible(), REAL_PLAYBOOKS, python=str(venv / "bin" / "python")) + checks.total(syntax)
 
 
 def of_ansible() -> list[str]:
@@ -139,8 +140,8 @@ PARTS = (
     Part("sanity", "ansible-test sanity, without pylint", sanity.run, 240),
     Part("unit", "unit tests of plugins and tools", unit, 400),
     Part("lint", "ruff, mypy, shellcheck, yamllint, ansible-lint", lint, 160),
-    Part("oldest", "unit tests and syntax with the oldest supported ansible-core", oldest, 120),
-    Part("parity", "role specs, defaults and READMEs agree; the built collection", parity, 100),
+    Part("oldest", "unit tests, real playbooks and syntax with the oldest ansible-core", oldest, 180),
+    Part("parity", "role specs, defaults and READMEs agree; the built collection; real playbooks", parity, 160),
     Part("docs-check", "plugin documentation, changelog, variable tables", docs, 80),
 )
 #: Those that take too long for every run. What is timed most closely runs alone.
