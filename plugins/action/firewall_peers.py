@@ -14,4 +14,5 @@ class ActionModule(ConfirmedAction):
 
     module = "baremetal.gpu_cluster.firewall_peers"
     step = "baremetal.gpu_cluster.firewall_change"
+    results = ("way", "reloaded", "started", "differences", "discarded", "run_id")
     words = WORDS

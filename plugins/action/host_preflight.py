@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
@@ -13,9 +14,25 @@ from ansible.plugins.action import ActionBase
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _text
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_preflight import clock_offset, clock_problem
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _answers
 
 MODULE = "baremetal.gpu_cluster.host_preflight"
 DEFAULT_LIMIT_SECONDS = 5
+RESULTS = ("problems", "notes", "observed")
+FACTS = ("gpu_node", "getent_passwd")
+ERR_ANSWER = (
+    "the node's answer is not one of this module: something else answers in the place of its Python. "
+    "Fix: look at ansible_python_interpreter of this host and at that program on the node"
+)
+
+
+def seconds_of(answer: Mapping[str, Any]) -> float | None:
+    """The clock of the node; None where the answer is not one of the module."""
+    observed = answer.get("observed")
+    clock = observed.get("clock_seconds") if isinstance(observed, dict) else None
+    if isinstance(clock, bool) or not isinstance(clock, (int, float)) or not isinstance(answer["problems"], list):
+        return None
+    return float(clock)
 
 
 class ActionModule(ActionBase):
@@ -38,9 +55,12 @@ class ActionModule(ActionBase):
             # Raised for a missing or wrong become password; as a result, failed_when applies to it.
             answer = {"failed": True, "msg": _text.block(error)}
         after = time.time()
-        result.update(answer)
+        result.update(_answers.listed(answer, RESULTS, FACTS))
         if "problems" in result:
-            offset = clock_offset(before, result["observed"]["clock_seconds"], after)
+            clock = seconds_of(result)
+            if clock is None:
+                return {"failed": True, "msg": ERR_ANSWER}
+            offset = clock_offset(before, clock, after)
             result["observed"]["clock_offset_seconds"] = round(offset, 3)
             problem = clock_problem(offset, float(arguments.get("max_time_offset_seconds", DEFAULT_LIMIT_SECONDS)))
             if problem is not None:

@@ -14,4 +14,5 @@ class ActionModule(ConfirmedAction):
 
     module = "baremetal.gpu_cluster.network_profiles"
     step = "baremetal.gpu_cluster.network_change"
+    results = ("activated", "left_alone", "run_id")
     words = WORDS

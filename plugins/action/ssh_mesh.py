@@ -23,6 +23,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh im
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh.certificate import HOST, USER, Wanted
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh.node import EXTENSIONS
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _answers
 
 MODULE = "baremetal.gpu_cluster.ssh_mesh"
 ARGUMENT_SPEC = {
@@ -40,6 +41,7 @@ ARGUMENT_SPEC = {
 }
 #: What the module takes as it was given; lists of all members stay on the controller.
 HANDED_OVER = ("user", "root_ok", "ports", "key_type", "validity_days", "renew_days", "max_startups", "max_sessions")
+RESULTS = ("signed", "reloaded")
 #: What check mode says in place of a key that the first run makes.
 NOT_MADE_YET = "(made by the first run)"
 
@@ -86,7 +88,7 @@ class ActionModule(ActionBase):
             answer = self._on_the_node(given, ca, host, variables)
         except (authority.AuthorityError, AnsibleError, OSError, certificate.FormatError) as error:
             return {**result, "failed": True, "msg": _text.block(f"{folder}: {error}")}
-        result.update(told(answer, host, folder))
+        result.update(_answers.listed(told(answer, host, folder), RESULTS))
         result["ca_dir"] = folder
         if made and not result.get("failed"):
             result["changed"] = True

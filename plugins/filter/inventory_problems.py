@@ -38,6 +38,8 @@ description:
     that do not exist; PyTorch with its interpreter. What is not known is not refused."
   - "Typing errors elsewhere in a name: variables that are almost those of a role, of the cluster or of Ansible's
     connection, and files of C(host_vars) and C(group_vars) whose name is another spelling of a host or a group."
+  - "Paths on the controller (names that end with C(_lock_file), C(_ca_dir), C(_report_dir) or C(_known_hosts)) that are
+    not the same for all members, and facts of a host that have the name of a variable of the collection."
   - An expression that cannot be evaluated is a problem, not a failure.
 positional: _input, hosts, group, kind
 options:
@@ -147,7 +149,8 @@ def inventory_problems(
     if kind == "notes":
         return [note.as_dict() for note in [*notes, *override_notes(variables, members)]]
     names = {name: [str(one) for one in own] for name, own in everything.items()}
-    found = checks.inventory_problems(variables, members, str(group), specs)
+    facts = {name: [str(fact) for fact in own.get("ansible_facts") or ()] for name, own in everything.items()}
+    found = checks.inventory_problems(variables, members, str(group), specs) + checks.fact_problems(facts, specs)
     found += near_misses.variable_problems(names, variables, checks.known_names(specs), tuple(specs)) + problems
     return [{**problem.as_dict(), "prevents_looking": checks.prevents_looking(problem, variables)} for problem in found]
 

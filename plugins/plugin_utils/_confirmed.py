@@ -22,6 +22,7 @@ from ansible.utils.display import Display
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _text
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed import controller
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _answers
 
 PAYLOAD_BYTES = 65536
 CONNECT_SECONDS = 5
@@ -77,6 +78,8 @@ class ConfirmedAction(ActionBase):
     TRANSFERS_FILES = False
     module = ""
     step = ""
+    #: What the result holds of the answer of ``module``.
+    results: tuple[str, ...] = ()
     words = controller.Words(back="", seconds="", power="")
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -88,8 +91,8 @@ class ConfirmedAction(ActionBase):
         new = str(arguments.pop("confirm_host", None) or old)
         arguments["run_id"] = time.strftime("%Y%m%dt%H%M%Sz-", time.gmtime()) + secrets.token_hex(3)
         compared = _text.from_node(self._execute_module(self.module, arguments, task_vars=variables))
-        plan = compared.pop("change", None)
-        result.update(compared)
+        plan = compared.get("change")
+        result.update(_answers.listed(compared, self.results))
         result["host"] = old
         if result.get("failed") or plan is None:
             return result

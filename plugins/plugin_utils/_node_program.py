@@ -25,6 +25,7 @@ from ansible.plugins.action import ActionBase
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _command, _sent, _sources, _text
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import steps, unit
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _answers
 
 #: Standard input is a line with the program's name and arguments, and then all sources.
 READER = (
@@ -36,8 +37,8 @@ READER = (
 class Program:
     """A program that is sent.  To be made where an action is loaded, which Ansible's main process does once.
 
-    module: full name of the module in whose place it is.  step: has ``SPEC``, ``RESULTS`` and ``taken``; _sent.py says
-    more.  reads_only: it is the same in check mode.
+    module: full name of the module in whose place it is.  step: has ``SPEC``, ``RESULTS`` and ``taken``, and ``FACTS``
+    where it returns facts; _sent.py says more.  reads_only: it is the same in check mode.
     """
 
     def __init__(self, module: str, step: ModuleType, reads_only: bool = False) -> None:
@@ -59,8 +60,12 @@ class Program:
             except ValueError:
                 pass
             else:
-                return {key: answer[key] for key in self._step.RESULTS if key in answer}
-        return _text.from_node(action._execute_module(self._module, dict(action._task.args), task_vars=task_vars))
+                return self._listed(answer)
+        answer = action._execute_module(self._module, dict(action._task.args), task_vars=task_vars)
+        return self._listed(_text.from_node(answer))
+
+    def _listed(self, answer: Mapping[str, Any]) -> dict[str, Any]:
+        return _answers.listed(answer, self._step.RESULTS, getattr(self._step, "FACTS", ()))
 
 
 def takes_input(action: ActionBase) -> bool:
@@ -145,6 +150,6 @@ def step(
         except (ValueError, unit.UnitError):
             pass
         else:
-            # A module's result is cleaned of what Ansible would act on, such as facts; here nothing else is let in.
-            return {key: answer[key] for key in steps.RESULTS[name] if key in answer}
-    return _text.from_node(action._execute_module(module, {**action._task.args, **arguments}, task_vars=task_vars))
+            return _answers.listed(answer, steps.RESULTS[name])
+    answer = action._execute_module(module, {**action._task.args, **arguments}, task_vars=task_vars)
+    return _answers.listed(_text.from_node(answer), steps.RESULTS[name])

@@ -27,9 +27,9 @@ WORKER_IS_GONE_AFTER = 10 + 104 - 18 + 10 + 5
 def pause_a_node(cluster: Cluster, tmp_path: Path) -> None:
     """A check during which a node stops answering names it and shows the others; the worker on it is left there."""
     node = list(cluster.hosts)[1]
-    # Without the keep-alive of this checkout's ansible.cfg: whoever installed the collection does not have it.
+    # Without the keep-alive of this checkout's ansible.cfg: whoever writes one of his own does not have it.
     plain = tmp_path / "ansible.cfg"
-    plain.write_text(f"[defaults]\ncollections_path = {PROJECT}/.ansible/collections\n")
+    plain.write_text(f"[defaults]\ncollections_path = {PROJECT}/.ansible/collections\ninject_facts_as_vars = False\n")
     process = subprocess.Popen(
         cluster.command("baremetal.gpu_cluster.check", *SHORT_DEADLINE, *LONG),
         cwd=PROJECT,

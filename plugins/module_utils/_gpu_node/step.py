@@ -21,7 +21,8 @@ SPEC: dict[str, Any] = {
     "openmpi_prefix": {"type": "path", "default": OPENMPI_PREFIX},
 }
 #: What the result may hold.
-RESULTS = ("changed", "failed", "msg", "ansible_facts", "warnings")
+RESULTS = ("changed", "failed", "msg", "warnings")
+FACTS = ("gpu_node",)
 
 
 def taken(_run: Any, given: dict[str, Any]) -> dict[str, Any]:

@@ -30,6 +30,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses i
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits, speed_limits
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall import rules
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import (
+    controller_paths,
+    facts,
     gpus,
     host_keys,
     labels,
@@ -359,6 +361,19 @@ def _variable_problems(name: str, value: Any, role: str | None, specs: RoleSpecs
     return found
 
 
+def _path_problems(variables: Variables, hosts: Sequence[str], specs: RoleSpecs) -> list[Problem]:
+    """Paths on the controller that are not the same for all members."""
+    defaults: dict[str, Any] = dict.fromkeys(CLUSTER_VARIABLES)
+    defaults.update({name: option.get("default") for options in specs.values() for name, option in options.items()})
+    return controller_paths.path_problems(variables, hosts, defaults)
+
+
+def fact_problems(names: Mapping[str, Sequence[str]], specs: RoleSpecs) -> list[Problem]:
+    """Facts with the names of our variables.  names: of all facts of each host."""
+    known = {name for options in specs.values() for name in options} | {*CLUSTER_VARIABLES, *PUBLISHED_FACTS}
+    return facts.fact_problems(names, known, CLUSTER_PREFIX)
+
+
 def _pin_problems(variables: Variables, hosts: Sequence[str], specs: RoleSpecs) -> list[Problem]:
     """Versions that cannot go together, with the defaults of the role where a host says nothing."""
     defaults = {name: option.get("default") for options in specs.values() for name, option in options.items()}
@@ -409,6 +424,7 @@ def inventory_problems(variables: Variables, hosts: Sequence[str], group: str, s
         + labels.inventory_label_problems(variables, hosts)
         + host_keys.host_key_problems(variables, hosts)
         + users.user_problems(variables, hosts)
+        + _path_problems(variables, hosts, specs)
         + _role_variable_problems(variables, hosts, specs)
         + _unmeasured_problems(variables, hosts, specs)
         + _pin_problems(variables, hosts, specs)

@@ -19,7 +19,6 @@ KNOWN_HOSTS = "gpu_cluster_known_hosts"
 FINGERPRINT = "gpu_cluster_host_key_fingerprint"
 
 ERR_PATH = "expected the path of one file on the controller, from / or ~ on"
-ERR_PATHS = "differs from that of %s; the controller keeps one file for all members"
 ERR_FINGERPRINT = "expected a fingerprint as ssh-keygen prints it, SHA256: and 43 characters"
 ERR_SAME = "is also the fingerprint of %s"
 
@@ -31,16 +30,10 @@ FIX_SAME = "give every node a host key of its own; copied disks share one"
 def host_key_problems(variables: Mapping[str, Mapping[str, Any]], hosts: Sequence[str]) -> list[Problem]:
     """Every rule for both variables, host by host."""
     problems: list[Problem] = []
-    paths: dict[str, str] = {}
     holders: dict[str, list[str]] = {}
     for host in hosts:
         path, fingerprint = variables[host].get(KNOWN_HOSTS), variables[host].get(FINGERPRINT)
         problems += [problem.on(host) for problem in (_path(path), _fingerprint(fingerprint)) if problem is not None]
-        if isinstance(path, str) and path:
-            paths[host] = path
-            first = next(iter(paths))
-            if path != paths[first]:
-                problems.append(Problem(KNOWN_HOSTS, shown(path), ERR_PATHS % first, "set it for the group").on(host))
         if isinstance(fingerprint, str) and PATTERN.match(fingerprint):
             holders.setdefault(fingerprint, []).append(host)
     for fingerprint, twins in holders.items():

@@ -86,6 +86,7 @@ def read_of_self(action: ast.ClassDef) -> Iterator[tuple[str, str]]:
     """What an action reads of itself and does not define: it is inherited."""
     own = {node.name for node in ast.walk(action) if isinstance(node, ast.FunctionDef)}
     own |= {last_name(target) for node in action.body if isinstance(node, ast.Assign) for target in node.targets}
+    own |= {last_name(node.target) for node in action.body if isinstance(node, ast.AnnAssign)}
     for node in ast.walk(action):
         if isinstance(node, ast.Attribute) and last_name(node.value) == "self" and node.attr not in own:
             yield "action", node.attr

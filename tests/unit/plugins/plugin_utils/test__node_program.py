@@ -27,7 +27,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node im
 from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _node_program
 
 GO = {"run_id": "run-1", "ranks": ["0"], "world_size": "2", "master_address": "192.0.2.11", "master_port": 29500}
-BY_MODULE = {"started": True, "by": "module"}
+BY_MODULE = {"changed": False, "msg": "by the module"}
 MODULE = "baremetal.gpu_cluster.collective_go"
 
 
@@ -173,6 +173,17 @@ def test_a_result_has_nothing_that_ansible_acts_on(run_dir: Path, monkeypatch: p
     said = {"started": True, "ansible_facts": {"x": 1}, "add_host": {"host_name": "n9"}, "unreachable": True}
     monkeypatch.setattr(_node_program, "last_object", lambda _answer: said)
     assert Action().step() == {"started": True}
+    monkeypatch.setattr(
+        Action, "_execute_module", lambda *_arguments, **_more: {**said, "torch_runtime_lock_file": "/x"}
+    )
+    assert Action().step(python="") == {"started": True} and Action().sent(SENT, python="") == {}
+
+
+def test_only_the_facts_of_the_step_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    python, wanted = {"discovered_interpreter_python": "/usr/bin/python3"}, {"gpu_node": {}}
+    said = {"ansible_facts": {**python, **wanted, "gpu_cluster_user": "root"}, "gpu_cluster_user": "root"}
+    monkeypatch.setattr(Action, "_execute_module", lambda *_arguments, **_more: said)
+    assert Action().sent(SENT, python="") == {"ansible_facts": {**python, **wanted}}
 
 
 def test_what_the_program_refuses_is_the_answer(run_dir: Path) -> None:

@@ -32,11 +32,6 @@ def test_a_path_that_is_refused(value: Any) -> None:
     assert problems(host_keys.KNOWN_HOSTS, value) == [("n1", host_keys.KNOWN_HOSTS, host_keys.ERR_PATH)]
 
 
-def test_members_with_different_files_are_refused() -> None:
-    expected = [("n2", host_keys.KNOWN_HOSTS, host_keys.ERR_PATHS % "n1")]
-    assert problems(host_keys.KNOWN_HOSTS, "/a", "/b") == expected
-
-
 @pytest.mark.parametrize("value", ["SHA256:short", GOOD + "=", "MD5:aa:bb", 5, f"{GOOD} n1 (ED25519)"])
 def test_a_fingerprint_that_is_refused(value: Any) -> None:
     assert problems(host_keys.FINGERPRINT, value) == [("n1", host_keys.FINGERPRINT, host_keys.ERR_FINGERPRINT)]
