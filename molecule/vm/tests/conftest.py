@@ -19,8 +19,8 @@ class Machine(Cluster):
     program = PROJECT / "tools" / "lab" / "vm.py"
 
     def shell(self, name: str, command: str) -> str:
-        """Over a serial line, which no change of the network can cut."""
-        return self.lab("console", "--timeout", "240", "--", command, deadline=300)
+        """Over a serial line, which no change of the network can cut. Longer than a test on a busy machine waits."""
+        return self.lab("console", "--timeout", "900", "--", command, deadline=960)
 
     def lab(self, *arguments: str, deadline: float = 120) -> str:
         # There is one machine: its name is not an argument here.
