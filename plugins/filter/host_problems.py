@@ -15,7 +15,16 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_prefli
     name_problems,
     own_name,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import gpus
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.reading import read_variables
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import (
+    VARIABLE as PORTS,
+)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import (
+    PortPlanError,
+    make_port_plan,
+)
 
 DOCUMENTATION = r"""
 name: host_problems
@@ -43,7 +52,7 @@ options:
     type: str
     required: true
   kind:
-    description: V(problems), or V(notes) for what the hosts reported and what stops nobody.
+    description: V(problems), or V(notes) for what stops nobody, such as an old kernel, or more GPUs than ranks.
     type: str
     choices: [problems, notes]
     default: problems
@@ -74,13 +83,26 @@ _value:
 """
 
 
+def _rank_notes(hostvars: Mapping[str, Any], results: Sequence[tuple[str, object]]) -> list[Problem]:
+    """Nodes with more GPUs than the inventory gives them ranks."""
+    notes = []
+    for host, result in results:
+        own = read_variables(hostvars, host, (gpus.RANKS, PORTS).__contains__)
+        try:
+            planned = make_port_plan(own.get(PORTS)).ranks_per_node
+        except PortPlanError:
+            continue
+        notes += gpus.rank_notes(host, gpus.counted(result), own.get(gpus.RANKS), planned)
+    return notes
+
+
 def host_problems(
     hostvars: Mapping[str, Any], hosts: Sequence[str], variable: str, kind: str = "problems"
 ) -> list[dict[str, str]]:
     """Return the problems, or the notes, as dictionaries."""
     results = [(str(host), hostvars[host].get(variable)) for host in hosts]
     if kind == "notes":
-        return [note.as_dict() for note in collected_notes(results)]
+        return [note.as_dict() for note in collected_notes(results) + _rank_notes(hostvars, results)]
     wanted = {host: read_variables(hostvars, host, HOSTNAME.__eq__).get(HOSTNAME) for host, _result in results}
     names = {host: own_name(result, wanted[host]) for host, result in results}
     found = collected_problems(results) + name_problems({host: name for host, name in names.items() if name})

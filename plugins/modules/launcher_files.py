@@ -62,7 +62,9 @@ options:
   slots:
     description:
       - How many ranks a node takes, one number for all or a dictionary with the members' names.
-      - V(0) and V(-1), no GPUs or nobody has counted them, give one.
+      - V(0), no GPUs, gives one.
+      - V(-1), nobody has counted them in this run, keeps the number in the node's own C(cluster.json). Where that has
+        none, the member gets what most of the others take, which a warning says.
     type: raw
     default: 1
   ib_disabled:
@@ -154,6 +156,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_fi
     cluster,
     environment,
     fabric,
+    paths,
     texts,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import (
@@ -188,6 +191,10 @@ NOT_CHANGED = "Nothing was changed.\n%s"
 NOT_WRITTEN = "%s could not be written: %s. All files are as they were."
 WARN_KEPT = "%s was not ours; it is now %s, and nothing of it is in force"
 WARN_LINK = "check mode: no interface has %s yet; taken is %s, as the inventory calls it"
+WARN_UNCOUNTED = (
+    "nobody has counted the GPUs of %s in this run; each takes %d rank(s) here. "
+    "Set gpu_cluster_gpus for them, or run site.yml for all members, which counts"
+)
 ERR_NO_FILE = "it is a link, a folder or something else that is no plain file, or what is above it is no folder"
 ERR_KEPT = "it is not ours, and %s is there already"
 ERR_PROGRAM = "it does not say that it is one of " + texts.OUR_PROGRAM
@@ -315,9 +322,19 @@ def put_back(module: AnsibleModule, change: Change) -> None:
         os.chown(path, before.owner, -1)
 
 
+def slots(module: AnsibleModule) -> Any:
+    """How many ranks each member takes, also one whose GPUs nobody has counted in this run."""
+    names = [str(member.get("name")) for member in module.params["members"]]
+    before = current(ROOT + paths.CLUSTER) or Current()
+    settled, guessed = cluster.settled_slots(module.params["slots"], names, cluster.kept_slots(before.text))
+    for count in sorted({settled[name] for name in guessed}):
+        module.warn(WARN_UNCOUNTED % (", ".join(guessed), count))
+    return settled
+
+
 def plan(module: AnsibleModule) -> tuple[str, dict[str, str], list[texts.File]]:
     """The interface, the environment and the files of this node; ends the module where something is wrong."""
-    given = module.params
+    given = dict(module.params, slots=slots(module))
     whole, problems = cluster.read(given, given["node"])
     shared, found = environment.names(given["environment"], SHARED)
     own, further = environment.names(given["host_environment"], OWN)

@@ -17,7 +17,13 @@ PREFLIGHT = "preflight_gpus"
 #: More than any machine has; the check starts at most as many ranks on a node (cluster_check_ranks_per_node).
 MOST = 64
 
+#: Nobody has counted them.
+UNCOUNTED = -1
+RANKS = "launcher_slots"
+
 ERR_COUNT = f"expected a whole number from 0 to {MOST}, or -1 to compare nothing"
+NOTE_FEWER = "the node has %d GPUs, and a job starts fewer ranks on it"
+NOTE_PORTS = "the node has %d GPUs, and the port plan counts with fewer ranks"
 FIX_COUNT = "write how many NVIDIA GPUs the machine has"
 
 
@@ -32,6 +38,31 @@ def count_problems(variable: str) -> Callable[[Any], list[Problem]]:
         return [Problem(variable, shown(value), ERR_COUNT, FIX_COUNT)]
 
     return problems
+
+
+def counted(answer: Any) -> int:
+    """The GPUs that preflight saw on a node. A node may answer with anything: a number that no machine has is none."""
+    observed = answer.get("observed") if isinstance(answer, Mapping) else None
+    found = observed.get("gpus") if isinstance(observed, Mapping) else None
+    return len(found) if isinstance(found, (list, tuple)) and len(found) <= MOST else UNCOUNTED
+
+
+def ranks(given: Any, seen: int) -> Any:
+    """How many ranks a member takes: as the inventory says, or else one for each GPU that was seen."""
+    return seen if given is None or str(given) == str(UNCOUNTED) else given
+
+
+def rank_notes(host: str, seen: int, slots: Any, planned: int) -> list[Problem]:
+    """A node with more GPUs than a job starts ranks on it, or than the port plan has ports for."""
+    own = slots.get(host) if isinstance(slots, Mapping) else slots
+    notes = []
+    if re.fullmatch(r"[0-9]{1,4}", str(own)) and int(str(own)) < seen:
+        fix = f"remove it: the GPUs are counted, or {GPUS} says how many there are"
+        notes.append(Problem(RANKS, shown(own), NOTE_FEWER % seen, fix).on(host))
+    if planned < seen:
+        fix = f"set gpu_cluster_ports.ranks_per_node: {seen} for the group"
+        notes.append(Problem("gpu_cluster_ports.ranks_per_node", str(planned), NOTE_PORTS % seen, fix).on(host))
+    return notes
 
 
 def inventory_gpu_problems(variables: Mapping[str, Mapping[str, Any]], hosts: Sequence[str]) -> list[Problem]:

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import (
@@ -24,6 +26,8 @@ SCHEMA = 1
 USUAL_PORT = 29500
 #: More than any machine has GPUs; catches a slip of the pen.
 MOST_SLOTS = 256
+#: The number of a member whose GPUs nobody has counted in this run.
+UNCOUNTED = -1
 #: What useradd of EL accepts, without the trailing ``$`` of Samba's machine accounts.
 USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 
@@ -169,13 +173,40 @@ def _doubles(key: str, values: list[str]) -> list[Problem]:
     return [Problem(f"launcher_members[].{key}", shown(value), ERR_TWICE, "give each its own") for value in twice]
 
 
+def kept_slots(text: str) -> dict[str, int]:
+    """How many ranks each member takes by the file of an earlier run; empty where that cannot be read."""
+    try:
+        entries = json.loads(text)["members"]
+        found = {entry["name"]: entry["slots"] for entry in entries}
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return {}
+    return {name: count for name, count in found.items() if type(count) is int and 1 <= count <= MOST_SLOTS}
+
+
+def settled_slots(given: Any, names: Sequence[str], kept: Mapping[str, int]) -> tuple[Any, list[str]]:
+    """``given`` with a number for the members that nobody counted, and those for which it is only likely.
+
+    ``kept`` is what the node's own file has for them. Where it has nothing, they get what most of the others take.
+    """
+    counts = {name: number(given.get(name, 0) if isinstance(given, Mapping) else given) for name in names}
+    uncounted = [name for name in names if counts[name] == UNCOUNTED]
+    if not uncounted:
+        return given, []
+    known = {name: max(1, count) for name, count in counts.items() if count is not None and count != UNCOUNTED}
+    known.update({name: kept[name] for name in uncounted if name in kept})
+    usual = Counter(known.values()).most_common(1)[0][0] if known else 1
+    settled = dict(given) if isinstance(given, Mapping) else {}
+    settled.update({name: known.get(name, usual) for name in uncounted})
+    return settled, [name for name in uncounted if name not in known]
+
+
 def slot_problems(value: Any) -> list[Problem]:
     """The rule of ``launcher_slots`` alone, without the members."""
     return _slots(value, [str(name) for name in value] if isinstance(value, Mapping) else ["every member"])[1]
 
 
 def _slots(given: Any, names: list[str]) -> tuple[dict[str, int], list[Problem]]:
-    """How many ranks each member takes. A node without GPUs (0), or where nobody counted them (-1), takes one."""
+    """How many ranks each member takes. A node without GPUs (0) takes one, for what runs on CPUs."""
     entries = given if isinstance(given, Mapping) else dict.fromkeys(names, given)
     problems, slots = [], {}
     for name, value in entries.items():

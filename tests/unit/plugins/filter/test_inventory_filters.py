@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.filter.cluster_members im
 from ansible_collections.baremetal.gpu_cluster.plugins.filter.host_problems import host_problems
 from ansible_collections.baremetal.gpu_cluster.plugins.filter.hosts_block import hosts_block
 from ansible_collections.baremetal.gpu_cluster.plugins.filter.inventory_problems import inventory_problems, role_specs
+from ansible_collections.baremetal.gpu_cluster.plugins.filter.member_slots import member_slots
 from ansible_collections.baremetal.gpu_cluster.plugins.filter.play_targets import play_targets
 from ansible_collections.baremetal.gpu_cluster.plugins.filter.port_plan import port_plan
 from ansible_collections.baremetal.gpu_cluster.plugins.filter.problem_table import problem_table
@@ -133,3 +135,37 @@ def test_host_problems_reads_the_notes() -> None:
     note = {"variable": "kernel", "value": "5", "rule": "is old", "fix": "reboot", "host": ""}
     hostvars: dict[str, dict[str, Any]] = {"n1": {"looked": {"problems": [], "notes": [note]}}, "n2": {}}
     assert host_problems(hostvars, ["n1", "n2"], "looked", "notes") == [{**note, "host": "n1"}]
+
+
+def test_ranks_are_counted_on_the_members_that_were_looked_at() -> None:
+    eight = {"problems": [], "observed": {"gpus": ["0000:1b:00.0"] * 8, "hostname": "n1"}}
+    hostvars: dict[str, dict[str, Any]] = {
+        "n1": {"looked": eight},
+        "n2": {"looked": eight, "gpu_cluster_gpus": 4},
+        "n3": {},
+    }
+    assert member_slots(hostvars, ["n1", "n2", "n3"], "looked") == {"n1": 8, "n2": 4, "n3": -1}
+
+
+def test_host_problems_notes_more_gpus_than_ranks() -> None:
+    eight = {"problems": [], "observed": {"gpus": ["0000:1b:00.0"] * 8}}
+    hostvars: dict[str, dict[str, Any]] = {
+        "n1": {"looked": eight, "launcher_slots": 1},
+        "n2": {"looked": eight, "gpu_cluster_ports": {"ranks_per_node": 4}},
+        "n3": {"looked": eight, "gpu_cluster_ports": {"mpi": 7}},
+        "n4": {"looked": eight},
+    }
+    notes = host_problems(hostvars, list(hostvars), "looked", "notes")
+    assert [(note["host"], note["variable"]) for note in notes] == [
+        ("n1", "launcher_slots"),
+        ("n2", "gpu_cluster_ports.ranks_per_node"),
+    ]
+
+
+def test_the_runtime_asks_for_the_ranks_by_the_name_that_preflight_registers() -> None:
+    root = Path(__file__).resolve().parents[4]
+    registered = {
+        task.get("register") for task in yaml.safe_load((root / "roles/preflight/tasks/hosts.yml").read_text())
+    }
+    asked = re.findall(r"member_slots\([^,]*, '(\w+)'\)", (root / "playbooks" / "runtime.yml").read_text())
+    assert len(asked) == 1 and asked[0] in registered

@@ -261,3 +261,25 @@ def test_the_example_of_the_documentation(root: Path) -> None:
     result = run(root, **given)
     assert result["changed"] is True
     assert result["environment"]["WORLD_SIZE"] == "16" and result["environment"]["NCCL_DEBUG"] == "WARN"
+
+
+def slots_in(root: Path) -> list[int]:
+    """What the written file has for each member."""
+    found = json.loads((root / paths.CLUSTER[1:]).read_text())
+    return [member["slots"] for member in found["members"]]
+
+
+def test_a_run_that_counts_on_some_members_keeps_the_numbers_of_the_others(root: Path) -> None:
+    run(root, slots={"gpu01": 8, "gpu02": 4})
+    again = run(root, slots={"gpu01": 8, "gpu02": -1})
+    assert not again["changed"] and not again.get("warnings") and slots_in(root) == [8, 4]
+    assert not run(root, slots=-1)["changed"]
+    run(root, slots={"gpu01": 2, "gpu02": -1})
+    assert slots_in(root) == [2, 4]
+
+
+def test_a_new_node_takes_its_own_number_for_the_others_and_says_so(root: Path) -> None:
+    result = run(root, slots={"gpu01": 8, "gpu02": -1})
+    assert slots_in(root) == [8, 8]
+    (warning,) = map(str, result["warnings"])
+    assert "counted the GPUs of gpu02" in warning and "8 rank(s)" in warning and "gpu_cluster_gpus" in warning

@@ -127,3 +127,38 @@ def test_everything_wrong_is_named_at_once() -> None:
         "launcher_python",
         "launcher_ssh_port",
     ]
+
+
+@pytest.mark.parametrize(
+    ("given", "kept", "expected", "guessed"),
+    [
+        (8, {"a": 2}, 8, []),
+        ({"a": 8, "b": 0, "c": 4}, {"a": 2}, {"a": 8, "b": 0, "c": 4}, []),
+        ({"a": 8, "b": -1, "c": "-1"}, {"b": 4, "c": 2}, {"a": 8, "b": 4, "c": 2}, []),
+        ({"a": 8, "b": 4, "c": -1}, {"b": 2}, {"a": 8, "b": 4, "c": 8}, ["c"]),
+        ({"a": 8, "b": -1, "c": -1}, {"b": 4}, {"a": 8, "b": 4, "c": 8}, ["c"]),
+        ({"a": 0, "b": -1, "c": -1}, {}, {"a": 0, "b": 1, "c": 1}, ["b", "c"]),
+        (-1, {}, {"a": 1, "b": 1, "c": 1}, ["a", "b", "c"]),
+        (-1, {"a": 8, "b": 8, "c": 8}, {"a": 8, "b": 8, "c": 8}, []),
+        ({"a": "many", "b": -1}, {}, {"a": "many", "b": 1}, ["b"]),
+    ],
+)
+def test_a_member_that_nobody_counted(given: Any, kept: dict[str, int], expected: Any, guessed: list[str]) -> None:
+    assert cluster.settled_slots(given, ["a", "b", "c"], kept) == (expected, guessed)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ('{"members": [{"name": "a", "slots": 8}, {"name": "b", "slots": 1}]}', {"a": 8, "b": 1}),
+        ('{"members": [{"name": "a", "slots": 0}, {"name": "b", "slots": true}, {"name": "c", "slots": 1000}]}', {}),
+        ('{"members": [{"name": "a", "slots": "8"}, {"name": ["a"], "slots": 8}]}', {}),
+        ('{"members": [7]}', {}),
+        ('{"members": 7}', {}),
+        ("[]", {}),
+        ("", {}),
+        ("[" * 100000, {}),
+    ],
+)
+def test_the_numbers_of_an_earlier_file(text: str, kept: dict[str, int]) -> None:
+    assert cluster.kept_slots(text) == kept
