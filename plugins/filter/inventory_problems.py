@@ -146,12 +146,13 @@ def inventory_problems(
     everything = {name: hostvars[name] for name in members}
     variables = {name: read_variables(everything, name, wanted) for name in members}
     problems, notes = _file_findings(everything[members[0]]) if members else ([], [])
-    if kind == "notes":
-        return [note.as_dict() for note in [*notes, *override_notes(variables, members)]]
     names = {name: [str(one) for one in own] for name, own in everything.items()}
+    mistyped, doubtful = near_misses.variable_findings(names, variables, checks.known_names(specs), tuple(specs))
+    if kind == "notes":
+        return [note.as_dict() for note in [*doubtful, *notes, *override_notes(variables, members)]]
     facts = {name: [str(fact) for fact in own.get("ansible_facts") or ()] for name, own in everything.items()}
     found = checks.inventory_problems(variables, members, str(group), specs) + checks.fact_problems(facts, specs)
-    found += near_misses.variable_problems(names, variables, checks.known_names(specs), tuple(specs)) + problems
+    found += mistyped + problems
     return [{**problem.as_dict(), "prevents_looking": checks.prevents_looking(problem, variables)} for problem in found]
 
 

@@ -111,20 +111,23 @@ def own_names(variables: Mapping[str, Any]) -> list[str]:
     return [str(name) for name in names] if isinstance(names, (list, tuple)) else []
 
 
-def variable_problems(
+def variable_findings(
     names: Mapping[str, Sequence[str]],
     variables: Mapping[str, Mapping[str, Any]],
     known: Sequence[str],
     roles: tuple[str, ...],
-) -> list[Problem]:
-    """Every variable of every host that is a near miss of a known one and does not begin with the name of a role.
+) -> tuple[list[Problem], list[Problem]]:
+    """Variables of all hosts that are near misses of known ones and do not begin with the name of a role.
+
+    Problems, and notes: a short name beside the whole one may well be what the site calls its own value.
 
     ``names`` holds all variables of a host, ``variables`` the values of those that are ours.
     """
     prefixes = ("_", "gpu_cluster_", *(f"{role}_" for role in roles))
     everything = {*known, *PLAYBOOK_VARIABLES, *ANSIBLE_VARIABLES}
     cache: dict[str, str | None] = {}
-    problems = []
+    problems: list[Problem] = []
+    notes: list[Problem] = []
     for host, written in names.items():
         own = own_names(variables.get(host, {}))
         for name in written:
@@ -133,13 +136,13 @@ def variable_problems(
             if name not in cache:
                 cache[name] = meant(name, everything, roles)
             near = cache[name]
-            # A short name beside the whole one is what the site calls its own value.
-            if near is None or (near in written and name in _shortened(near, roles)):
+            if near is None:
                 continue
             # The value is not shown: it may be a password.
             fix = f"write {near} instead, or list it in {OWN} if it is a variable of your own"
-            problems.append(Problem(name, "", ERR_NEAR_MISS, fix).on(host))
-    return problems
+            beside = near in written and _plain(name) in _shortened(near, roles)
+            (notes if beside else problems).append(Problem(name, "", ERR_NEAR_MISS, fix).on(host))
+    return problems, notes
 
 
 def _is_file_of(entry: str, names: Sequence[str]) -> bool:

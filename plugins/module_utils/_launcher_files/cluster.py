@@ -188,7 +188,7 @@ def settled_slots(given: Any, names: Sequence[str], kept: Mapping[str, int]) -> 
 
     ``kept`` is what the node's own file has for them. Where it has nothing, they get what most of the others take.
     """
-    counts = {name: number(given.get(name, 0) if isinstance(given, Mapping) else given) for name in names}
+    counts = {name: whole_number(given.get(name, 0) if isinstance(given, Mapping) else given) for name in names}
     uncounted = [name for name in names if counts[name] == UNCOUNTED]
     if not uncounted:
         return given, []

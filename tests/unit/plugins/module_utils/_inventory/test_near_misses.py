@@ -50,7 +50,8 @@ NCCL_DEBUG NCCL_IB_DISABLE NCCL_VERSION
 
 def problems(*names: str, own: tuple[str, ...] = ()) -> list[tuple[str, str]]:
     """The name and the fix of each problem of a host that has these variables."""
-    found = near_misses.variable_problems({"n1": names}, {"n1": {near_misses.OWN: list(own)}}, KNOWN, ROLES)
+    found, notes = near_misses.variable_findings({"n1": names}, {"n1": {near_misses.OWN: list(own)}}, KNOWN, ROLES)
+    assert notes == []
     assert {(one.host, one.value, one.rule) for one in found} <= {("n1", "", near_misses.ERR_NEAR_MISS)}
     return [(one.variable, one.fix.split()[1]) for one in found]
 
@@ -154,9 +155,12 @@ def test_a_variable_of_the_sites_own_is_taken_out_by_its_name() -> None:
     ]
 
 
-def test_a_short_name_beside_the_whole_one_is_no_typing_error() -> None:
-    """As in gpu_cluster_user: "{{ cluster_user }}"; a mistyped name beside the right one still is one."""
-    assert problems("cluster_user", "gpu_cluster_user") == []
+def test_a_short_name_beside_the_whole_one_is_a_note() -> None:
+    """As in gpu_cluster_user: "{{ cluster_user }}"; a mistyped name beside the right one still is a problem."""
+    names = {"n1": ["cluster_user", "gpu_cluster_user"]}
+    found, notes = near_misses.variable_findings(names, {}, KNOWN, ROLES)
+    assert found == [] and [(note.host, note.variable) for note in notes] == [("n1", "cluster_user")]
+    assert near_misses.variable_findings(names, {"n1": {near_misses.OWN: ["cluster_user"]}}, KNOWN, ROLES) == ([], [])
     assert problems("gpu_cluser_user", "gpu_cluster_user") == [("gpu_cluser_user", "gpu_cluster_user")]
 
 
