@@ -13,6 +13,7 @@ import os
 import random
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -386,18 +387,121 @@ def test_time_that_an_order_takes_is_no_silence(monkeypatch: pytest.MonkeyPatch)
     assert made.heard == 160.0
 
 
+@pytest.fixture(autouse=True)
+def meeting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """In place of /tmp, with its rights; a path of a socket must be short."""
+    with tempfile.TemporaryDirectory(prefix="meet-") as name:
+        folder = Path(name)
+        folder.chmod(0o1777)
+        monkeypatch.setattr(program, "MEETING", name)
+        yield folder
+
+
 def test_one_rank_takes_the_place_of_a_dead_agent(monkeypatch: pytest.MonkeyPatch) -> None:
     killed: list[str] = []
     monkeypatch.setattr(program, "kill_all", lambda job_id, _myself: killed.append(job_id))
     job_id = f"unit-{os.getpid()}"
-    with program.socket.socket(program.socket.AF_UNIX) as another:
-        another.bind(f"{program.socket_name(job_id)}/heir")
-        program.clean_up(job_id)
-        assert killed == []
-    with program.socket.socket(program.socket.AF_UNIX) as agent_that_dies:
-        agent_that_dies.bind(program.socket_name(job_id))
-        program.clean_up(job_id)
-    assert killed == [job_id]
+    another = program.take(f"{program.socket_path(job_id)}.heir")
+    program.clean_up(job_id)
+    assert killed == []
+    os.close(another)
+    agent_that_dies = program.take(f"{program.socket_path(job_id)}.lock")
+    program.clean_up(job_id)
+    os.close(agent_that_dies)
+    assert killed == [job_id] and os.listdir(program.private_folder()) == []
+
+
+def agent_of(job_id: str, ports: tuple[int, int, int] = (29400, 29409, 29405)) -> Any:
+    agent = program.Agent()
+    agent.job = {"id": job_id, "ports": ports}
+    return agent
+
+
+def test_a_lock_has_one_holder_and_is_free_when_it_is_gone(meeting: Path) -> None:
+    path = str(meeting / "lock")
+    first = program.take(path)
+    assert first is not None and program.take(path) is None
+    os.unlink(path)
+    second = program.take(path)
+    assert second is not None and program.take(path) is None
+    os.close(first)
+    assert program.take(path) is None
+    os.close(second)
+    assert program.take(path) is not None
+
+
+def test_two_jobs_of_a_user_are_promised_two_ports() -> None:
+    one, two = agent_of("unit-1"), agent_of("unit-2")
+    assert one.open_socket() == two.open_socket() == []
+    assert one.hold_port() == two.hold_port() == [] and one.port != two.port
+    assert agent_of("unit-1").open_socket() == ["the last agent of this job has not ended yet"]
+
+
+#: Another user of the node, who knows the job and takes every name that its programs could want.
+ATTACK = """
+import os, socket, sys, time
+folder, job, name = sys.argv[1], sys.argv[2], sys.argv[3]
+os.setgid(65534), os.setuid(65534)
+held = []
+for one in [job, job + "/heir", *(f"port/{number}" for number in range(29400, 29410))]:
+    held.append(socket.socket(socket.AF_UNIX))
+    held[-1].bind("\\0gpu-cluster-run/" + one)
+    held[-1].listen()
+path = os.path.join(folder, name)
+how = sys.argv[4]
+try:
+    if how == "folder":
+        os.mkdir(path, 0o777)
+    elif how == "file":
+        open(path, "w").close()
+    elif how == "link":
+        os.mkdir(path + ".trap")
+        os.symlink(path + ".trap", path)
+    elif how == "trap":
+        os.mkdir(path, 0o700), os.mkdir(path + ".00000000", 0o700)
+    said = "taken"
+except OSError as error:
+    said = str(error)
+print(said, flush=True)
+for line in sys.stdin:
+    inside = line.strip()
+    try:
+        os.listdir(inside)
+        print("entered", flush=True)
+    except PermissionError:
+        print("refused", flush=True)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as two users")
+@pytest.mark.parametrize("how", ["folder", "file", "link", "trap", "nothing"])
+def test_another_user_can_neither_take_the_place_of_a_job_nor_enter_it(
+    meeting: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    killed: list[str] = []
+    monkeypatch.setattr(program, "kill_all", lambda job_id, _myself: killed.append(job_id))
+    job_id = f"unit-{os.getpid()}-{how}"
+    arguments = [str(meeting), job_id, f"gpu-cluster-run-{os.getuid()}", how]
+    with subprocess.Popen(
+        [sys.executable, "-c", ATTACK, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as attack:
+        assert attack.stdin and attack.stdout
+        try:
+            assert attack.stdout.readline() == "taken\n"
+            agent = agent_of(job_id)
+            assert agent.open_socket() == [] and agent.hold_port() == []
+            assert agent.port == 29405
+            with program.socket.socket(program.socket.AF_UNIX) as rank:
+                rank.connect(program.socket_path(job_id))
+                assert program.peer(rank)[1] == os.getuid()
+            attack.stdin.write(program.private_folder() + "\n")
+            attack.stdin.flush()
+            assert attack.stdout.readline() == "refused\n"
+            program.clean_up(job_id)
+            assert killed == [job_id]
+        finally:
+            attack.stdin.close()
+            attack.wait()
 
 
 @pytest.fixture
@@ -437,7 +541,7 @@ def test_a_rank_whose_agent_died_with_its_script_cleans_up(monkeypatch: pytest.M
         connection.close()
 
     with program.socket.socket(program.socket.AF_UNIX) as listener:
-        listener.bind(program.socket_name(job_id))
+        listener.bind(program.socket_path(job_id))
         listener.listen()
         thread = threading.Thread(target=play_agent, args=(listener,))
         thread.start()
@@ -453,7 +557,7 @@ def test_a_rank_takes_orders_from_its_own_user_only(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv(program.MARK, job_id)
     monkeypatch.setattr(program, "peer", lambda _connection: (1, os.getuid() + 1))
     with program.socket.socket(program.socket.AF_UNIX) as stranger:
-        stranger.bind(program.socket_name(job_id))
+        stranger.bind(program.socket_path(job_id))
         stranger.listen()
         with pytest.raises(OSError, match="somebody else"):
             program.run_rank()
