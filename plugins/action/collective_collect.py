@@ -23,7 +23,7 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _text
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import progress
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import how_far
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import unit
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import answers, unit
 from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _node_program, _progress
 
 MODULE = "baremetal.gpu_cluster.collective_collect"
@@ -76,7 +76,7 @@ class ActionModule(ActionBase):
             left = {}
             if line and boolean(arguments.get("look", False), strict=False):
                 left = self._follow(line, arguments, task_vars or {})
-            result.update(_node_program.step(self, MODULE, task_vars or {}, left))
+            result.update(answers.checked("collect", _node_program.step(self, MODULE, task_vars or {}, left)))
         finally:
             if line:
                 line.erase()

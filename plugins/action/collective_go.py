@@ -9,6 +9,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import answers
 from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _node_program
 
 MODULE = "baremetal.gpu_cluster.collective_go"
@@ -21,5 +22,5 @@ class ActionModule(ActionBase):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
-        result.update(_node_program.step(self, MODULE, task_vars or {}, {}))
+        result.update(answers.checked("go", _node_program.step(self, MODULE, task_vars or {}, {})))
         return result

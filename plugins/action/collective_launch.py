@@ -9,7 +9,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import begin
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import answers, begin
 from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _node_program
 
 PROGRAM = _node_program.Program("baremetal.gpu_cluster.collective_launch", begin)
@@ -22,5 +22,5 @@ class ActionModule(ActionBase):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
-        result.update(PROGRAM.run(self, task_vars or {}))
+        result.update(answers.checked("launch", PROGRAM.run(self, task_vars or {})))
         return result

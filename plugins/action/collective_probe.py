@@ -10,6 +10,7 @@ from typing import Any
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import answers
 from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _node_program, _progress
 
 MODULE = "baremetal.gpu_cluster.collective_probe"
@@ -39,4 +40,5 @@ class ActionModule(ActionBase):
 
     def _probe(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
         # The book of many nodes is long.
-        return _node_program.step(self, MODULE, task_vars or {}, {}, piped=bool(self._task.args.get("book")))
+        piped = bool(self._task.args.get("book"))
+        return answers.checked("probe", _node_program.step(self, MODULE, task_vars or {}, {}, piped=piped))

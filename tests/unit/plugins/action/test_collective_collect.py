@@ -25,7 +25,15 @@ from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _prog
 MODULE = "baremetal.gpu_cluster.collective_collect"
 PYTHON = "/usr/bin/python3"
 RUN = "/run/gpu-cluster-check/run-1"
-ANSWER = {"changed": False, "state": "finished"}
+ANSWER = {
+    "changed": False,
+    "run_id": "run-1",
+    "state": "finished",
+    "hostname": "n1",
+    "ports": [{"range": "rendezvous", "port": 29500}],
+    "rails": [],
+    "taken": [],
+}
 NOTE = {"backend": "gloo", "size_bytes": 4, "number": 1, "of": 2, "iterations": 20, "at_most": 65}
 
 

@@ -17,7 +17,19 @@ from ansible_collections.baremetal.gpu_cluster.plugins.action import collective_
 from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _progress
 
 BOOK = [{"host": f"n{number}"} for number in (1, 2, 3)]
-ANSWER = {"changed": False, "links": [{"host": "n2"}, {"host": "n3"}]}
+LINK = {
+    "probes": 2,
+    "milliseconds": 0.1,
+    "bytes_per_second": 10**9,
+    "retransmits": 0,
+    **{name: [] for name in ("failures", "blocked", "searched", "unheard")},
+}
+ANSWER = {
+    "changed": False,
+    "started": True,
+    "links": [{"host": "n2", **LINK}, {"host": "n3", **LINK}],
+    "rails": [],
+}
 
 
 def probe(

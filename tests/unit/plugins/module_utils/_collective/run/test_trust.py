@@ -12,7 +12,13 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import begin, launch, trust, unit
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import (
+    answers,
+    begin,
+    launch,
+    trust,
+    unit,
+)
 
 #: A user without rights; needs no entry in /etc/passwd.
 SOMEBODY = 4711
@@ -97,7 +103,8 @@ def test_the_launch_is_refused_for_root_only(python: str, tmp_path: Path, monkey
 
     def start(_run: Any, _run_id: str, _job: Any, _python: str, user: str, _wait: float) -> dict[str, Any]:
         started.append(user)
-        return {"state": "waiting", "hostname": "n1", "ports": [], "rails": [], "taken": []}
+        ports = [{"range": "rendezvous", "port": 29500}]
+        return {"state": "waiting", "hostname": "n1", "ports": ports, "rails": [], "taken": []}
 
     monkeypatch.setattr(launch, "start", start)
     given: dict[str, Any] = {
@@ -115,5 +122,8 @@ def test_the_launch_is_refused_for_root_only(python: str, tmp_path: Path, monkey
     assert started == []
     assert begin.taken(lambda _argv: (0, "", ""), {**given, "user": "nobody"})["state"] == "waiting"
     os.chown(tmp_path / "env", 0, 0)
-    assert begin.taken(lambda _argv: (0, "", ""), given)["state"] == "waiting"
+    made = begin.taken(lambda _argv: (0, "", ""), given)
+    assert made["state"] == "waiting"
+    # Both are what the controller takes for the answer of a launch.
+    assert answers.checked("launch", made) == made and answers.checked("launch", refused) == refused
     assert started == ["nobody", ""]
