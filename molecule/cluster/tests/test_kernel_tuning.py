@@ -171,7 +171,7 @@ def test_a_file_sorted_later_is_named_before_anything_changes(cluster: Cluster, 
     ended = tune(cluster, node, kernel_tuning_extra=[MORE])
     message = message_of(ended, node)
     assert f"/etc/sysctl.d/99-site.conf is read after {SYSCTL} and sets it to '0' at the next boot" in message
-    assert message.splitlines()[1].startswith("net.ipv4.tcp_mtu_probing = '1': ") and len(message.splitlines()) == 2
+    assert message.splitlines()[1].startswith("  | net.ipv4.tcp_mtu_probing = '1': ") and len(message.splitlines()) == 2
     assert cluster.shell(node, STATE) == before
     assert boot(cluster, node, "net.ipv4.tcp_mtu_probing") == "0", "the sentence was wrong"
     reported = tune(cluster, node, kernel_tuning_overridden="report")
@@ -214,7 +214,7 @@ def test_a_profile_of_tuned_that_wins_is_named(cluster: Cluster, node: str) -> N
     assert code != 0, result
     lines = result["msg"].splitlines()
     assert len(lines) == 2, result
-    assert lines[1].startswith("net.ipv4.tcp_rmem = '4096 131072 16777216': /etc/tuned/base/tuned.conf sets it to ")
+    assert lines[1].startswith("  | net.ipv4.tcp_rmem = '4096 131072 16777216': /etc/tuned/base/tuned.conf sets it to ")
     assert "'4096 87380 6291456' whenever tuned starts: profile site" in lines[1]
 
 
