@@ -171,7 +171,14 @@ def all_nodes(cluster: Cluster) -> Iterator[list[Node]]:
 
 def applied(cluster: Cluster, folder: Path, *arguments: str, **settings: Any) -> Ended:
     """A run of the role on all nodes."""
-    variables: dict[str, Any] = {"prefix": PREFIX, "find_links": WHEELS, "python": PYTHON, "packages": [], **settings}
+    variables: dict[str, Any] = {
+        "prefix": PREFIX,
+        "find_links": WHEELS,
+        "python": PYTHON,
+        "packages": [],
+        "lock_file": "",
+        **settings,
+    }
     file = folder / "variables.json"
     file.write_text(json.dumps({f"torch_runtime_{name}": value for name, value in variables.items()}))
     playbook = folder / "torch.yml"
@@ -189,7 +196,7 @@ def changes(ended: Ended, name: str) -> int:
 def test_all_nodes_install_the_same_files_from_one_lock(
     cluster: Cluster, all_nodes: list[Node], tmp_path: Path
 ) -> None:
-    """The other nodes have a newer labdep, which pip would take by itself, and nothing is resolved a second time."""
+    """Two nodes resolve the lock; what pip would take by itself later on does not count any more."""
     torch = {"name": "torch", "version": OLD, "requires": ["labdep"]}
     first, *others = all_nodes
     wheels = [torch, {"name": "labdep", "version": "1.0"}, {"name": "labextra", "version": "3.0"}]
@@ -198,6 +205,14 @@ def test_all_nodes_install_the_same_files_from_one_lock(
         other.wheels(*wheels, {"name": "labdep", "version": "1.1"})
     extra = ["labextra==3.0"]
     lock = tmp_path / "torch-lock.txt"
+    differing = applied(cluster, tmp_path, lock_file=str(lock), extra_requirements=extra)
+    said = " ".join(differing.text.split())
+    assert differing.code == 2 and not lock.exists()
+    assert f"{first.name} and {others[0].name} have resolved the same requirements differently" in said
+    assert "so neither is believed: labdep 1.0 and 1.1." in said
+
+    for other in others:
+        other.run(f"rm {WHEELS}/labdep-1.1-*")
     ended = applied(cluster, tmp_path, lock_file=str(lock), extra_requirements=extra)
     assert [changes(ended, node.name) for node in others] == [1] * len(others)
     pins = [("labdep", "1.0"), ("labextra", "3.0"), ("torch", OLD)]
@@ -209,6 +224,8 @@ def test_all_nodes_install_the_same_files_from_one_lock(
     again = applied(cluster, tmp_path, lock_file=str(lock), extra_requirements=extra)
     assert [changes(again, node.name) for node in all_nodes] == [0] * len(all_nodes)
 
+    for node in all_nodes:
+        node.wheels({"name": "labdep", "version": "1.1"})
     # Without the file, a member that was reinstalled gets what the others have, though its folder has newer ones.
     others[-1].run(f"rm -rf {PREFIX} {PREFIX}-*")
     repaired = applied(cluster, tmp_path, extra_requirements=extra)

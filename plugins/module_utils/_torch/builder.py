@@ -72,7 +72,7 @@ def resolve(
     with open(report, encoding="utf-8") as stream:
         found = read_report(json.load(stream))
     locked = [with_other_files(item, url, source) for item, url in found]
-    text = render_lock(locked, requirements, python_version(python))
+    text = render_lock(locked, requirements, python)
     shutil.rmtree(path)
     return text, {item.name: item.version for item in locked}
 

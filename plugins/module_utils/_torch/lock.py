@@ -35,6 +35,7 @@ ERR_NO_HASH = (
     "line %d: %s==%s has no hash. Fix: add --hash=sha256:..., as 'pip hash' prints it for the wheel; or " + ANEW
 )
 ERR_HASH = "line %d: %r is no sha256 hash of 64 hexadecimal digits. Fix: write it as 'pip hash' prints it"
+ERR_MARKER = "line %d: %r is no environment marker. Fix: write it as pip-compile does, or " + ANEW
 ERR_TWICE = "line %d: %s stands in line %d already. Fix: keep one of the two"
 ERR_EMPTY = "it lists no package. Fix: " + ANEW
 ERR_OTHER = "line %d: it has %s==%s, and wanted is %s. Fix: change the wanted version back, or " + ANEW
@@ -43,6 +44,8 @@ ERR_REPORT = "pip wrote a report of version %s, and only version 1 and 0 are und
 ERR_NO_SHA256 = "the source of packages gives no sha256 hash of %s. Fix: use a folder of wheels, or another index"
 
 _ENTRY = re.compile(rf"^({NAME})(?:{EXTRAS})?\s*==\s*({VERSION})\s*(?:;\s*(.*?))?$")
+#: What a marker is made of (PEP 508); no text of another language fits in.
+_MARKER = re.compile(r"^[A-Za-z0-9_.,'\"<>=!~()*+ -]*\Z")
 _HASH_OPTION = re.compile(r"(?:^|\s)--hash[=\s](\S+)")
 _SHA256 = re.compile(r"^sha256:[0-9a-f]{64}$")
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
@@ -80,6 +83,7 @@ def parse_lock(text: str) -> list[Locked]:
     """The packages of a lock, by name; raise ``InputError`` with every problem and its line."""
     problems: list[str] = []
     found: list[Locked] = []
+    first: dict[tuple[str, str], int] = {}
     for number, line in _logical_lines(text):
         if line.startswith("-"):
             problems.append(ERR_OPTION % (number, line))
@@ -93,9 +97,11 @@ def parse_lock(text: str) -> list[Locked]:
         if not hashes:
             problems.append(ERR_NO_HASH % (number, name, version))
         problems += [ERR_HASH % (number, value) for value in hashes if not _SHA256.match(value)]
+        if not _MARKER.match(marker):
+            problems.append(ERR_MARKER % (number, marker))
         # Two entries for different nodes may have the same name.
-        twins = [other for other in found if other.name == name and other.marker == marker]
-        problems += [ERR_TWICE % (number, name, other.line) for other in twins]
+        if first.setdefault((name, marker), number) != number:
+            problems.append(ERR_TWICE % (number, name, first[name, marker]))
         found.append(Locked(name, version, tuple(sorted(hashes)), marker, number))
     if not problems and not found:
         problems.append(ERR_EMPTY)
@@ -133,13 +139,13 @@ def text_digest(text: str) -> str:
         return ""
 
 
-def render_lock(locked: Iterable[Locked], requirements: Iterable[Requirement], python_version: str) -> str:
+def render_lock(locked: Iterable[Locked], requirements: Iterable[Requirement], python: str) -> str:
     """The text of a lock."""
     wanted = " ".join(sorted(requirement.text for requirement in requirements))
     lines = [
         "# The packages of every member with the hashes of their files. Keep this file with the inventory.",
         "# To resolve anew, remove it and run the playbook.",
-        f"# Resolved for Python {python_version} from: {wanted}",
+        f"# Resolved for {python} from: {wanted}",
     ]
     for item in sorted(locked, key=lambda item: (item.name, item.marker)):
         marker = f" ; {item.marker}" if item.marker else ""

@@ -90,9 +90,9 @@ def test_a_lock_that_contradicts_what_is_wanted() -> None:
 
 def test_what_is_written_is_read_back() -> None:
     found = lock.parse_lock(COMPILED)
-    text = lock.render_lock(found, TORCH, "3.12")
+    text = lock.render_lock(found, TORCH, "/usr/bin/python3.12")
     assert lock.parse_lock(text) == found
-    assert "Python 3.12 from: torch==2.13.0\n" in text
+    assert "Resolved for /usr/bin/python3.12 from: torch==2.13.0\n" in text
 
 
 def test_the_digest_stands_for_the_files_and_not_for_the_form() -> None:
