@@ -98,6 +98,30 @@ options:
     description: How long to wait for a connection, and for each further piece of an answer, 1 to 60 s.
     type: int
     default: 5
+  packages:
+    description:
+      - Packages that are going to be pinned later, as M(baremetal.gpu_cluster.pinned_packages) takes them. One that the
+        repositories do not have, as they are going to be, is refused before anything is changed.
+      - What is installed as wanted is not asked for.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: Name of the package.
+        type: str
+        required: true
+      version:
+        description: Its version; empty takes any.
+        type: str
+        default: ""
+      family:
+        description: Packages with the same family must have a version in common.
+        type: str
+      variable:
+        description: How messages call the version, for example V(nccl_version).
+        type: str
+        default: ""
   wheels:
     description: Where pip is going to look; asked as well, and never changed.
     type: dict
@@ -119,6 +143,12 @@ options:
         description: A Python environment. What is installed in it already is not looked for.
         type: str
         default: ""
+      variables:
+        description:
+          - How messages call C(folder) and C(index_url), and under C(requirements) the pins, by the name of their
+            package. C(*) stands for all other packages.
+        type: dict
+        default: {}
 extends_documentation_fragment:
   - ansible.builtin.action_common_attributes
 attributes:
@@ -216,6 +246,13 @@ def argument_spec() -> dict[str, object]:
         "folder": {"type": "str", "default": ""},
         "requirements": {"type": "list", "elements": "str", "default": []},
         "prefix": {"type": "str", "default": ""},
+        "variables": {"type": "dict", "default": {}},
+    }
+    package = {
+        "name": {"type": "str", "required": True},
+        "version": {"type": "str", "default": ""},
+        "family": {"type": "str"},
+        "variable": {"type": "str", "default": ""},
     }
     return {
         "repositories": {"type": "list", "elements": "dict", "required": True, "options": repository},
@@ -223,6 +260,7 @@ def argument_spec() -> dict[str, object]:
         "proxy": {"type": "str", "default": ""},
         "ca_certificate": {"type": "str", "default": ""},
         "timeout_seconds": {"type": "int", "default": 5},
+        "packages": {"type": "list", "elements": "dict", "default": [], "options": package},
         "wheels": {"type": "dict", "options": wheels},
     }
 

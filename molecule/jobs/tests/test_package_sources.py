@@ -355,5 +355,17 @@ def test_wheels_are_looked_for_early(node: Node, site: Site) -> None:
     assert "the index holds no wheel of torch==2.14.0 for x86_64; it has 2.13.0+cpu." in said
     assert "the index answers 404 for numpy/." in said
     assert node.changes([], wheel_index_url=index, wheel_requirements=["torch==2.13.0"], wheel_prefix="/x") == 0
+    variables = {"requirements": {"torch": "torch_runtime_version"}}
+    wheels = {"wheel_index_url": index, "wheel_requirements": ["torch==2.14.0"], "wheel_prefix": "/x"}
+    assert "torch_runtime_version = '2.14.0': the index " in node.refused([], wheel_variables=variables, **wheels)
     said = node.refused([], wheel_folder="/srv/no-wheels", wheel_requirements=["torch==2.13.0"], wheel_prefix="/x")
     assert "package_sources_wheel_folder = '/srv/no-wheels': the node has no such folder." in said
+
+
+def test_pins_that_no_repository_has_are_refused_with_the_sources(node: Node, site: Site) -> None:
+    """The repositories count as they are going to be: labtool is in one that this very run would add."""
+    wanted = [*SYSTEM_OFF, site.entry("tools", packages=["labtool"])]
+    pin = {"name": "labtool", "version": "9", "family": "", "variable": "lab_version"}
+    said = node.refused(wanted, packages=[pin])
+    assert "lab_version = '9': no repository of the node offers that version of labtool; there are 1-1." in said
+    assert node.changes(wanted, packages=[{**pin, "version": "1"}]) == 1

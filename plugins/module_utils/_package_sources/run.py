@@ -28,8 +28,27 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sou
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.catalogue import Node
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.wishes import Wish
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages import choice
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages import wishes as pinned_wishes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.packages import (
+    DNF_FORMAT,
+    RPM_FORMAT,
+    parse_offers,
+    parse_packages,
+)
 
 WHEEL_FOLDER_VARIABLE = "package_sources_wheel_folder"
+#: The options of pinned_packages that only matter to an installation.
+PINNED_DEFAULTS = {
+    "group": "package_sources",
+    "state": "present",
+    "absent": (),
+    "module_streams": (),
+    "locked_with": (),
+    "timeout_seconds": 3600,
+    "wait_seconds": 0,
+}
+EVERYTHING = ("--disableexcludes=all", "--setopt=*.module_hotfixes=1")
 ERR_NO_CA = "the node has no such file"
 FIX_CA = "copy the authority's certificate to the node before this role runs, or correct the path"
 WARN_UNUSED = (
@@ -142,11 +161,15 @@ def outcome(module: Mover, params: Mapping[str, Any], check_mode: bool) -> dict[
     if not problems:
         # What cannot be reached needs no second opinion, and dnf would take long to give one.
         _try_with_dnf(plans, new_text, ours, routes, node, seconds, problems)
+    contents: dict[str, str | None] = dict(plan.with_switches(files, plans.switches))
+    contents[our_file] = new_text or None
+    if not problems:
+        _ask_packages(
+            params.get("packages") or [], {**files, our_file: our_text, **contents}, routes, node, seconds, problems
+        )
     if problems:
         raise RefusedError(problems, asking.report)
 
-    contents: dict[str, str | None] = dict(plan.with_switches(files, plans.switches))
-    contents[our_file] = new_text or None
     if proxy:
         contents[os.path.realpath(system.DNF_CONF)] = plan.with_proxy(dnf_conf, proxy)
     contents.update({plan.key_path(wish): key_texts[wish.id] for wish in plans.defined})
@@ -279,16 +302,18 @@ def _ask_wheels(asking: Asking, given: Mapping[str, Any], routes: Routes, node: 
         for requirement in given.get("requirements", ())
         if not any(glob.glob(one) for one in verdict.installed_patterns(given["prefix"], requirement))
     )
+    names_of = given.get("variables") or {}
+    pins = names_of.get("requirements") or {}
     folder, index_url = given.get("folder", ""), str(given.get("index_url", "")).rstrip("/")
     if folder:
-        wheels = verdict.Wheels(WHEEL_FOLDER_VARIABLE, folder, "", requirements)
+        wheels = verdict.Wheels(names_of.get("folder") or WHEEL_FOLDER_VARIABLE, folder, "", requirements, pins)
         names = tuple(os.listdir(folder)) if os.path.isdir(folder) else None
         if names is None and requirements:
             fix = "mount or copy the folder to the node, or correct the path"
             problems.append(Problem(wheels.variable, shown(folder), verdict.ERR_NO_FOLDER, fix))
         found = [verdict.wheel_problem(wheels, one, names, node.arch) for one in requirements if names is not None]
     elif index_url:
-        wheels = verdict.Wheels(wishes.INDEX_VARIABLE, "", index_url, requirements)
+        wheels = verdict.Wheels(names_of.get("index_url") or wishes.INDEX_VARIABLE, "", index_url, requirements, pins)
         pages = {
             one: probe.Question(
                 f"{index_url}/{verdict.normal_name(verdict.split_requirement(one)[0])}/", routes.route()
@@ -319,7 +344,7 @@ def _try_with_dnf(
         if wish.section not in ours or dict(ours[wish.section].options) != dict(wanted[wish.section].options)
     ]
     common = ["--refresh", "--disablerepo=*", *routes.dnf_arguments]
-    with system.temporary_repo_folder(text) as folder:
+    with system.temporary_repo_folder({system.OUR_FILE: text}) as folder:
         for wish in changed:
             ended = system.dnf(
                 [
@@ -341,6 +366,45 @@ def _try_with_dnf(
         ended = system.dnf([*common, f"--enablerepo={name}", "makecache"], seconds)
         if ended.code:
             problems.append(verdict.own_problem(name, ended.err))
+
+
+def _ask_packages(
+    entries: Sequence[Mapping[str, Any]],
+    repo_files: Mapping[str, str | None],
+    routes: Routes,
+    node: Node,
+    seconds: int,
+    problems: list[Problem],
+) -> None:
+    """Whether the repositories, as they are going to be, have what later roles pin and the node has not yet."""
+    wanted, wrong = pinned_wishes.read({**PINNED_DEFAULTS, "packages": entries})
+    problems += wrong
+    if wrong or not wanted.packages:
+        return
+    listed = system.run(["rpm", "-q", "--queryformat", RPM_FORMAT, *wanted.names], system.RPM_SECONDS)
+    installed = [one for one in parse_packages(listed.out) if one.arch in (node.arch, "noarch")]
+    kept = choice.kept(wanted.packages, installed)
+    asked = [wish for wish in wanted.packages if wish.name not in kept]
+    if not asked:
+        return
+    with system.temporary_repo_folder(repo_files) as folder:
+        common = [f"--setopt=reposdir={folder}", *routes.dnf_arguments, "--quiet"]
+        # Excludes and streams do not count: who has set them is named by the role that installs.
+        query = [*EVERYTHING, "repoquery", "--available", "--queryformat", DNF_FORMAT, *(wish.name for wish in asked)]
+        # What is said must be true now, and not only of dnf's cache.
+        for refresh in ([], ["--refresh"]):
+            ended = system.dnf([*common, *refresh, *query], seconds)
+            if ended.code:
+                failed = verdict.failed_repositories(ended.err) or {"dnf": ""}
+                problems += [verdict.own_problem(name, ended.err) for name in failed]
+                return
+            offered = parse_offers(ended.out)
+            _choices, without = choice.choose(asked, installed, offered, node.arch)
+            if not without:
+                return
+        used = system.dnf([*common, "repolist", "--enabled"], seconds).out.splitlines()[1:]
+    names = [line.split()[0] for line in used if line.strip()]
+    problems += choice.problems(without, installed, offered, node.arch, names, {})
 
 
 # --- the change -----------------------------------------------------------------------------------------------------

@@ -103,12 +103,15 @@ def dnf(arguments: Sequence[str], timeout_seconds: int) -> Ended:
 
 
 @contextmanager
-def temporary_repo_folder(text: str) -> Iterator[str]:
-    """A folder that holds nothing but our file, for dnf to try it before it counts."""
+def temporary_repo_folder(files: Mapping[str, str | None]) -> Iterator[str]:
+    """A folder with these files and no others, for dnf to try them before they count. ``files`` by their paths."""
     folder = tempfile.mkdtemp(prefix="gpu-cluster-repos-")
     try:
-        with open(os.path.join(folder, os.path.basename(OUR_FILE)), "w", encoding="utf-8") as stream:
-            stream.write(text)
+        for number, (path, text) in enumerate(files.items()):
+            if path.endswith(".repo") and text:
+                name = os.path.join(folder, f"{number}-{os.path.basename(path)}")
+                with open(name, "w", encoding="utf-8", errors="surrogateescape", newline="") as stream:
+                    stream.write(text)
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
@@ -79,12 +79,16 @@ _TITLE = re.compile(rb"<title[^>]*>([^<]{1,200})", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Wheels:
-    """Where pip is to find wheels: a folder on the node, or an index. ``variable`` is the one that named it."""
+    """Where pip is to find wheels: a folder on the node, or an index. ``variable`` is the one that named it.
+
+    ``pins`` are the variables that hold a version, by the name of the package; * stands for all others.
+    """
 
     variable: str
     folder: str = ""
     index_url: str = ""
     requirements: tuple[str, ...] = ()
+    pins: Mapping[str, str] = field(default_factory=dict)
 
 
 def _server(answer: probe.Answer) -> str:
@@ -314,6 +318,10 @@ def wheel_problem(wheels: Wheels, requirement: str, names: Sequence[str], arch: 
     rule = ERR_NO_WHEEL.format(requirement=requirement, arch=arch, others=others)
     place = "the index" if wheels.index_url else "the folder"
     fix = "add the wheel, or pin a version that is there"
+    pin = wheels.pins.get(normal_name(name)) or wheels.pins.get("*")
+    if pin and version:
+        where = f"{place} {wheels.index_url or wheels.folder}"
+        return Problem(pin, shown(version if normal_name(name) in wheels.pins else requirement), f"{where} {rule}", fix)
     return Problem(wheels.variable, shown(wheels.index_url or wheels.folder), f"{place} {rule}", fix)
 
 

@@ -47,6 +47,11 @@ class World:
             f"{NVIDIA}/D42D0685.pub": KEY.encode(),
         }
         self.offered = {"dkms": "gpu-cluster-epel", "libnccl": "gpu-cluster-nvidia"}
+        #: Name, version and release of what repositories offer, and of what is installed.
+        self.versions: list[tuple[str, str, str]] = []
+        self.installed: list[tuple[str, str, str]] = []
+        #: The repository files with which the versions were asked for.
+        self.asked_with: dict[str, str] = {}
         self.trusted: tuple[system.TrustedKey, ...] = ()
         self.questions: list[Question] = []
         self.dnf_calls: list[str] = []
@@ -67,13 +72,21 @@ class World:
     def dnf(self, arguments: Sequence[str], seconds: int) -> system.Ended:
         text = " ".join(arguments)
         self.dnf_calls.append(text)
+        if "repolist" in text:
+            return system.Ended(0, "repo id  repo name\nbaseos  BaseOS\n", "")
         if "repoquery" not in text:
             return system.Ended(0, "", "")
+        if "--available" in text:
+            folder = next(Path(one.partition("reposdir=")[2]) for one in arguments if "reposdir=" in one)
+            self.asked_with = {path.name.partition("-")[2]: path.read_text() for path in folder.iterdir()}
+            return system.Ended(0, "".join(f"{n}\t0\t{v}\t{r}\tx86_64\tsite\n" for n, v, r in self.versions), "")
         # A query for certain packages is about the node's own repositories, which here offer none of them.
         ours = [name for name in self.offered.items() if f"--enablerepo={name[1]}" in text]
         return system.Ended(0, "".join(f"{repository}\t{name}\tx86_64\n" for name, repository in ours), "")
 
     def command(self, argv: Sequence[str], seconds: int) -> system.Ended:
+        if argv[0] == "rpm":
+            return system.Ended(1, "".join(f"{n}\t0\t{v}\t{r}\tx86_64\t\n" for n, v, r in self.installed), "")
         lines = [line[1:-1] for text in self.repo_files().values() for line in text.splitlines() if line[:1] == "["]
         return system.Ended(0, "repo id  repo name\n" + "\n".join(lines), "")
 
@@ -240,3 +253,86 @@ def test_a_change_that_dnf_does_not_show_fails(world: World, monkeypatch: pytest
     monkeypatch.setattr(system, "run", lambda argv, seconds: system.Ended(0, "repo id\nbaseos\n", ""))
     with pytest.raises(system.SystemFailure, match="dnf does not list gpu-cluster-nvidia"):
         world.run(NVIDIA_ENTRY)
+
+
+DRIVER = {
+    "name": "nvidia-driver-cuda",
+    "version": "580",
+    "family": "nvidia-driver",
+    "variable": "nvidia_driver_version",
+}
+NCCL_PIN = {
+    "name": "libnccl",
+    "version": "2.28.9-*+cuda13.*",
+    "family": "nccl",
+    "variable": "nccl_version with nccl_cuda",
+}
+MPI = {"name": "openmpi", "version": "", "family": "", "variable": "openmpi_packages"}
+
+
+def test_pins_that_no_repository_has_are_refused_before_anything_changes(world: World) -> None:
+    """All at once, each by the variable that the inventory has, with the versions that there are."""
+    world.versions = [("nvidia-driver-cuda", "570.1.2", "1.el9"), ("libnccl", "2.27.3", "1+cuda12.9")]
+    said = world.refused({"id": "crb"}, EPEL_ENTRY, packages=[DRIVER, NCCL_PIN, MPI])
+    assert said == [
+        "nvidia_driver_version = '580': no repository of the node offers that version of nvidia-driver-cuda; there are "
+        "570.1.2-1.el9. Fix: set it to one of them, or add the repository that has it.",
+        "nccl_version with nccl_cuda = '2.28.9-*+cuda13.*': no repository of the node offers that version of libnccl; "
+        "there are 2.27.3-1+cuda12.9. Fix: set it to one of them, or add the repository that has it.",
+        "openmpi_packages[openmpi]: no repository of the node offers the package openmpi; the node uses baseos. Fix: "
+        "add the repository that has it (package_sources_repositories), or correct the name.",
+    ]
+    assert any("--refresh" in call and "--available" in call for call in world.dnf_calls), "not only dnf's cache"
+
+
+def test_repositories_are_asked_as_they_are_going_to_be(world: World) -> None:
+    world.versions = [("nvidia-driver-cuda", "580.95.05", "1.el9")]
+    assert world.run({"id": "crb"}, EPEL_ENTRY, packages=[DRIVER])["changed"]
+    assert world.asked_with["centos.repo"] == STOCK.replace("enabled=0", "enabled=1")
+    assert f"metalink={METALINK_URL}\n" in world.asked_with["gpu-cluster.repo"]
+    assert not any("--refresh" in call and "--available" in call for call in world.dnf_calls)
+
+
+def test_what_is_installed_as_wanted_is_not_asked_for(world: World) -> None:
+    """A node that is in order has none of it in its repositories any more, perhaps."""
+    world.installed = [("nvidia-driver-cuda", "580.1", "1.el9"), ("openmpi", "4.1.1", "7.el9")]
+    assert not world.run(packages=[DRIVER, MPI])["changed"]
+    assert not any("--available" in call for call in world.dnf_calls)
+    world.installed = [("nvidia-driver-cuda", "570.1", "1.el9")]
+    world.versions = [("nvidia-driver-cuda", "570.1", "1.el9")]
+    (said,) = world.refused(packages=[DRIVER])
+    assert said.startswith("nvidia_driver_version = '580': ")
+
+
+def test_a_repository_that_cannot_be_read_is_named_and_not_the_pins(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "Error: Failed to download metadata for repo 'baseos': Cannot download repomd.xml"
+    monkeypatch.setattr(system, "dnf", lambda arguments, seconds: system.Ended(1, "", text))
+    (said,) = world.refused(packages=[DRIVER, MPI])
+    assert said.startswith("package_sources_repositories[baseos]: the node's own repository baseos cannot be read")
+
+
+def test_a_version_of_torch_that_the_index_lacks_is_named_by_its_own_variable(world: World) -> None:
+    index = "https://index.example.com/whl"
+    page = b'<a href="torch-2.13.0%2Bcpu-cp312-cp312-manylinux_2_28_x86_64.whl">torch</a>'
+    world.network |= {f"{index}/torch/": page, f"{index}/numpy/": page}
+    wheels = {
+        "index_url": index,
+        "folder": "",
+        "prefix": "/none",
+        "requirements": ["torch==2.99.0", "numpy==2.3.4"],
+        "variables": {"requirements": {"torch": "torch_runtime_version", "*": "torch_runtime_extra_requirements"}},
+    }
+    said = world.refused(wheels=wheels)
+    assert said == [
+        f"torch_runtime_version = '2.99.0': the index {index} holds no wheel of torch==2.99.0 for x86_64; it has "
+        "2.13.0+cpu. Fix: add the wheel, or pin a version that is there.",
+        f"torch_runtime_extra_requirements = 'numpy==2.3.4': the index {index} holds no wheel of numpy==2.3.4 for "
+        "x86_64. Fix: add the wheel, or pin a version that is there.",
+    ]
+    world.network.clear()
+    variables = {**wheels["variables"], "index_url": "torch_runtime_index_url"}  # type: ignore[dict-item]
+    assert all(
+        one.startswith("torch_runtime_index_url = ") for one in world.refused(wheels={**wheels, "variables": variables})
+    )

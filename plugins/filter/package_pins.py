@@ -1,0 +1,76 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filter package_pins: the packages that later roles pin on a host. The rules are in _package_sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.baremetal.gpu_cluster.plugins.filter.inventory_problems import role_specs
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import Unreadable
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.reading import read_variables
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import pins
+
+DOCUMENTATION = r"""
+name: package_pins
+short_description: List the packages that the roles for driver, CUDA, NCCL and Open MPI are going to pin on a host
+version_added: 0.1.0
+author:
+  - baremetal.gpu_cluster contributors (@baremetal)
+description:
+  - Reads the variables of these roles, with their defaults, so that a repository can be asked before anything changes.
+positional: _input, host, has_gpus, skipped
+options:
+  _input:
+    description: The variable C(hostvars).
+    type: dict
+    required: true
+  host:
+    description: The name of the host.
+    type: str
+    required: true
+  has_gpus:
+    description: Whether it has a GPU of NVIDIA.
+    type: bool
+    required: true
+  skipped:
+    description: Tags of roles and phases that this run skips.
+    type: list
+    elements: str
+    default: []
+"""
+
+EXAMPLES = r"""
+- name: Show what the repositories must have
+  ansible.builtin.debug:
+    msg: "{{ hostvars | baremetal.gpu_cluster.package_pins(inventory_hostname, true) }}"
+"""
+
+RETURN = r"""
+_value:
+  description: Entries for O(baremetal.gpu_cluster.package_repositories#module:packages).
+  type: list
+  elements: dict
+"""
+
+
+def package_pins(
+    hostvars: Mapping[str, Any], host: str, has_gpus: bool, skipped: Sequence[str] = ()
+) -> list[dict[str, str]]:
+    """Return the entries."""
+    specs = role_specs(Path(__file__).resolve().parent.parent.parent / "roles")
+    defaults = {name: option.get("default") for options in specs.values() for name, option in options.items()}
+    found = read_variables(hostvars, str(host), lambda name: name.startswith(pins.PREFIXES))
+    given = {name: value for name, value in found.items() if not isinstance(value, Unreadable)}
+    return pins.packages(given, defaults, bool(has_gpus), [str(tag) for tag in skipped])
+
+
+class FilterModule:
+    """What Ansible loads."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """Name the filter."""
+        return {"package_pins": package_pins}

@@ -1,0 +1,69 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The packages that later roles pin, out of the inventory, so that repositories can be asked for them first. Pure.
+
+What cannot be read is left out: the inventory check and the role itself name it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._cuda import versions as cuda
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.versions import NCCL_CUDA, with_defaults
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._nccl import settings as nccl
+
+DRIVER = "nvidia_driver_version"
+#: Of the driver's packages, those that tell whether a repository has a version of it.
+KERNEL_MODULES = {"open": "kmod-nvidia-open-dkms", "proprietary": "kmod-nvidia-latest-dkms"}
+DRIVER_PROGRAMS = "nvidia-driver-cuda"
+#: The variables that are read.
+PREFIXES = ("nvidia_driver_", "cuda_toolkit_", "nccl_", "openmpi_", "torch_runtime_")
+
+
+def packages(
+    given: Mapping[str, Any], defaults: Mapping[str, Any], has_gpus: bool, skipped: Collection[str]
+) -> list[dict[str, str]]:
+    """As M(baremetal.gpu_cluster.pinned_packages) takes them. ``skipped``: tags of roles and phases that do not run."""
+    values = {**defaults, **given}
+    found: list[dict[str, str]] = []
+    if "gpu" not in skipped:
+        if has_gpus and "nvidia_driver" not in skipped:
+            found += _driver(values)
+        if (has_gpus or values.get("cuda_toolkit_without_gpu")) and "cuda_toolkit" not in skipped:
+            toolkits, wrong = cuda.plan({"versions": values.get(cuda.VERSIONS), "default": ""})
+            found += [] if wrong else toolkits.as_dict()["packages"]
+        if (has_gpus or values.get("nccl_without_gpu")) and values.get("nccl_version") and "nccl" not in skipped:
+            found += nccl.packages_of(values["nccl_version"], with_defaults(given, defaults)[NCCL_CUDA])[0]
+    if not {"runtime", "openmpi"} & set(skipped):
+        found += _openmpi(values)
+    return [{"name": "", "version": "", "family": "", "variable": "", **entry} for entry in found]
+
+
+def _driver(values: Mapping[str, Any]) -> list[dict[str, str]]:
+    version, kind = values.get(DRIVER), values.get("nvidia_driver_kind")
+    if (
+        values.get("nvidia_driver_state") == "absent"
+        or kind not in KERNEL_MODULES
+        or not isinstance(version, (str, int))
+    ):
+        return []
+    return [
+        {"name": name, "version": str(version), "family": "nvidia-driver", "variable": DRIVER}
+        for name in (KERNEL_MODULES[kind], DRIVER_PROGRAMS)
+    ]
+
+
+def _openmpi(values: Mapping[str, Any]) -> list[dict[str, str]]:
+    names, version = values.get("openmpi_packages"), values.get("openmpi_version")
+    if not isinstance(names, list) or not isinstance(version, (str, type(None))):
+        return []
+    variable = "openmpi_version" if version else "openmpi_packages"
+    family = "openmpi" if version else ""
+    return [
+        {"name": name, "version": version or "", "family": family, "variable": variable}
+        for name in names
+        if isinstance(name, str)
+    ]

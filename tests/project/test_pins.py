@@ -1,0 +1,76 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the playbook hands to the package sources: every pin of the inventory, before a role installs anything."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import project
+import pytest
+import role_readmes
+import yaml
+
+#: Roles that install packages in versions of the inventory, with the variable of the version.
+PINNING = {
+    "cuda_toolkit": "cuda_toolkit_versions",
+    "nccl": "nccl_version with nccl_cuda",
+    "nvidia_driver": "nvidia_driver_version",
+    "openmpi": "openmpi_version",
+}
+GPU = {"gpu_node": {"pci": {"gpus": [{"address": "0000:01:00.0"}]}}}
+
+
+def handed_over(folder: Path, facts: dict[str, Any], inventory: dict[str, Any], *options: str) -> dict[str, Any]:
+    """What the role gets for one host of this inventory."""
+    plays = yaml.safe_load((project.ROOT / "playbooks" / "base.yml").read_text())
+    (given,) = [role["vars"] for role in plays[0]["roles"] if role["role"].endswith(".package_sources")]
+    names = [name for name in given if name.startswith("package_sources_")]
+    content = "{{ {" + ", ".join(f"'{name}': {name}" for name in names) + "} | to_json }}"
+    facts_task = {"ansible.builtin.set_fact": {"cacheable": True, **facts}}
+    copy = {"content": content, "dest": str(folder / "given.json"), "mode": "0600"}
+    play = {"hosts": "all", "gather_facts": False, "tasks": [facts_task, {"ansible.builtin.copy": copy, "vars": given}]}
+    (folder / "play.json").write_text(json.dumps([play if facts else {**play, "tasks": play["tasks"][1:]}]))
+    hosts = {"n1": {"ansible_connection": "local", **inventory}}
+    (folder / "hosts.yml").write_text(json.dumps({"all": {"hosts": hosts}}))
+    argv = [str(project.BIN / "ansible-playbook"), "-i", str(folder / "hosts.yml"), *options, str(folder / "play.json")]
+    environment = project.tool_environment(ANSIBLE_PYTHON_INTERPRETER=str(project.BIN / "python"))
+    ended = subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    found: dict[str, Any] = json.loads((folder / "given.json").read_text())
+    return found
+
+
+def test_every_pin_of_a_node_with_gpus_is_asked_for(tmp_path: Path) -> None:
+    """The defaults of the roles count where the inventory says nothing: they are what is installed."""
+    inventory = {"openmpi_version": "4.1.1", "torch_runtime_find_links": "/srv/wheels"}
+    found = handed_over(tmp_path, GPU, inventory)
+    assert {entry["variable"] for entry in found["package_sources_packages"]} == set(PINNING.values())
+    role = next(folder for folder in role_readmes.role_folders() if folder.name == "torch_runtime")
+    version = role_readmes.read_defaults(role)["torch_runtime_version"]
+    assert found["package_sources_wheel_requirements"] == [f"torch=={version}"]
+    assert found["package_sources_wheel_variables"] == {
+        "folder": "torch_runtime_find_links",
+        "index_url": "torch_runtime_index_url",
+        "requirements": {"torch": "torch_runtime_version", "*": "torch_runtime_extra_requirements"},
+    }
+
+
+def test_what_is_not_going_to_be_installed_is_not_asked_for(tmp_path: Path) -> None:
+    found = handed_over(tmp_path, {}, {"package_sources_wheel_requirements": ["a==1"]}, "--skip-tags", "openmpi")
+    assert found["package_sources_packages"] == []
+    assert found["package_sources_wheel_variables"]["requirements"] == {}
+
+
+@pytest.mark.parametrize("role", role_readmes.role_folders(), ids=lambda role: role.name)
+def test_a_role_that_pins_packages_is_asked_for_early(role: Path) -> None:
+    """The next role that pins a version of the inventory is found here. What has no version cannot lack it."""
+    texts = [path.read_text(encoding="utf-8") for path in (role / "tasks").rglob("*.yml")]
+    options = role_readmes.read_options(role)
+    versions = [name for name in options if "_version" in name]
+    installs = any("gpu_cluster.pinned_packages" in text for text in texts)
+    assert (role.name in PINNING) == (installs and bool(versions))

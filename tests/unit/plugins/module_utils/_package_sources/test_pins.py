@@ -1,0 +1,87 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The packages that later roles pin, out of the inventory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import role_readmes
+
+from ansible_collections.baremetal.gpu_cluster.plugins.filter.package_pins import FilterModule
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import pins
+
+DEFAULTS = {
+    name: option.get("default")
+    for role in role_readmes.role_folders()
+    for name, option in role_readmes.read_options(role).items()
+}
+
+
+def pinned(*skipped: str, has_gpus: bool = True, **given: Any) -> dict[str, tuple[str, str]]:
+    """Version and variable by package."""
+    found = pins.packages(given, DEFAULTS, has_gpus, skipped)
+    assert all(set(entry) == {"name", "version", "family", "variable"} for entry in found)
+    return {entry["name"]: (entry["version"], entry["variable"]) for entry in found}
+
+
+def test_a_host_with_gpus_gets_everything_by_default() -> None:
+    assert pinned() == {
+        "kmod-nvidia-open-dkms": ("580", "nvidia_driver_version"),
+        "nvidia-driver-cuda": ("580", "nvidia_driver_version"),
+        "cuda-toolkit-13-0": ("13.0", "cuda_toolkit_versions"),
+        "libnccl": ("2.28.9-*+cuda13.*", "nccl_version with nccl_cuda"),
+        "libnccl-devel": ("2.28.9-*+cuda13.*", "nccl_version with nccl_cuda"),
+        "openmpi": ("", "openmpi_packages"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("skipped", "has_gpus", "given", "names"),
+    [
+        ((), False, {}, {"openmpi"}),
+        (("gpu", "runtime"), True, {}, set()),
+        (("nvidia_driver", "cuda_toolkit", "openmpi"), True, {}, {"libnccl", "libnccl-devel"}),
+        ((), False, {"nccl_without_gpu": True, "openmpi_packages": []}, {"libnccl", "libnccl-devel"}),
+        ((), False, {"cuda_toolkit_without_gpu": True, "openmpi_packages": []}, {"cuda-toolkit-13-0"}),
+        (("openmpi",), True, {"nvidia_driver_state": "absent", "cuda_toolkit_versions": [], "nccl_version": ""}, set()),
+        # What cannot be read has its own message elsewhere.
+        (
+            (),
+            True,
+            {
+                "nvidia_driver_kind": 7,
+                "nvidia_driver_version": ["580"],
+                "cuda_toolkit_versions": "13.0",
+                "nccl_version": 2.28,
+                "openmpi_packages": "openmpi",
+            },
+            set(),
+        ),
+    ],
+)
+def test_only_what_is_going_to_be_installed(
+    skipped: tuple[str, ...], has_gpus: bool, given: dict[str, Any], names: set[str]
+) -> None:
+    assert set(pinned(*skipped, has_gpus=has_gpus, **given)) == names
+
+
+def test_versions_of_the_inventory() -> None:
+    found = pinned(
+        nvidia_driver_version=575,
+        nvidia_driver_kind="proprietary",
+        cuda_toolkit_versions=["12.9"],
+        openmpi_version="4.1.1",
+    )
+    assert found["kmod-nvidia-latest-dkms"] == ("575", "nvidia_driver_version")
+    assert found["libnccl"] == ("2.28.9-*+cuda12.*", "nccl_version with nccl_cuda"), "NCCL follows the toolkit"
+    assert found["openmpi"] == ("4.1.1", "openmpi_version")
+
+
+def test_the_filter_reads_the_variables_of_one_host() -> None:
+    filters = FilterModule().filters()
+    hostvars = {"n1": {"openmpi_version": "4.1.1", "other": 1}, "n2": {}}
+    (found,) = filters["package_pins"](hostvars, "n1", False)
+    assert found == {"name": "openmpi", "version": "4.1.1", "family": "openmpi", "variable": "openmpi_version"}
