@@ -25,7 +25,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.pins 
     canonical,
 )
 
-ANEW = "remove the lock file, and the next run resolves the packages anew and writes it"
+ANEW = "remove the lock file, and the next run for all members writes it"
 ERR_LINE = "line %d: expected 'name==version --hash=sha256:...', found %r. Fix: pin one exact version, or " + ANEW
 ERR_OPTION = (
     "line %d: %r is an option of pip, and a lock lists packages only. Fix: take the line out; where packages come from "

@@ -18,8 +18,7 @@ ERR_OLD_PIP = (
 ERR_TAMPERED = (
     "the file %s of %s is not the one in the lock: its sha256 is %s. Fix: when this node differs in "
     "processor or Python from the one that resolved the lock, give its kind a lock file of its own; else find out "
-    "first who changed the file, and when the new one is right, remove the lock file, and the next run writes the "
-    "new hashes"
+    "first who changed the file, and when the new one is right, write this sha256 into the lock file"
 )
 
 _MISMATCH = re.compile(r"^\s+(\S+==\S+)(?: from (\S+))?.*:\n(?:\s+Expected .*\n)+\s+Got\s+([0-9a-f]{64})", re.M)

@@ -78,12 +78,13 @@ def test_a_tampered_file_is_named() -> None:
     )
 
 
-def test_another_kind_of_node_is_thought_of_before_the_lock_is_removed() -> None:
+def test_another_kind_of_node_is_thought_of_before_the_lock_is_changed() -> None:
+    """Without the file, members that have the old wheel would only write its hash again."""
     _cause, fix = pip.tampered(MISMATCH).split("Fix: ")
     assert fix == (
         "when this node differs in processor or Python from the one that resolved the lock, give its kind a lock file "
-        "of its own; else find out first who changed the file, and when the new one is right, remove the lock file, "
-        "and the next run writes the new hashes"
+        "of its own; else find out first who changed the file, and when the new one is right, write this sha256 "
+        "into the lock file"
     )
 
 
