@@ -141,7 +141,7 @@ PARTS = (
     Part("unit", "unit tests of plugins and tools", unit, 400),
     Part("lint", "ruff, mypy, shellcheck, yamllint, ansible-lint", lint, 160),
     Part("oldest", "unit tests, real playbooks and syntax with the oldest ansible-core", oldest, 180),
-    Part("parity", "role specs, defaults and READMEs agree; the built collection; real playbooks", parity, 160),
+    Part("parity", "role specs, defaults and READMEs agree; the built collection; real playbooks; guards", parity, 220),
     Part("docs-check", "plugin documentation, changelog, variable tables", docs, 80),
 )
 #: Those that take too long for every run. What is timed most closely runs alone.

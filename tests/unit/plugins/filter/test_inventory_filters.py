@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.baremetal.gpu_cluster.plugins.filter.cluster_members import cluster_members
@@ -92,14 +91,6 @@ def test_a_collection_without_roles_is_no_good_inventory(tmp_path: Path) -> None
 )
 def test_the_phases_run_on_the_members_or_on_some_of_them(own: dict[str, Any], expected: object) -> None:
     assert play_targets(own) == expected
-
-
-def test_every_play_on_members_takes_its_hosts_from_the_filter() -> None:
-    playbooks = Path(__file__).resolve().parents[4] / "playbooks"
-    for name in ("base", "check", "gpu", "inventory", "network", "preflight", "runtime"):
-        plays = [play["hosts"] for play in yaml.safe_load((playbooks / f"{name}.yml").read_text()) if "hosts" in play]
-        others = {hosts for hosts in plays if "baremetal.gpu_cluster.play_targets" not in hosts}
-        assert plays and others <= {"localhost"}, f"{name}: {others}"
 
 
 def test_filters_raise_with_all_reasons() -> None:

@@ -1,0 +1,91 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filters that guard the plays: no tag, limit, skip or start-at-task takes them away.
+
+Ansible evaluates the hosts of every play before it starts the play, whatever is selected on the command line. A task
+that refuses something can be left out; the hosts of a play cannot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.baremetal.gpu_cluster.plugins.filter.inventory_problems import inventory_problems
+from ansible_collections.baremetal.gpu_cluster.plugins.filter.play_targets import GROUP, play_targets
+from ansible_collections.baremetal.gpu_cluster.plugins.filter.problem_table import problem_table
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import run_tags
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _command_line
+
+NOTHING_CHANGED = "nothing was changed"
+NO_CONTACT = "no host was contacted"
+NOT_CHECKED = (
+    "The inventory was not checked, because no play before this one had a host. Fix: choose members of "
+    "the group {group} with --limit, or name another group with -e gpu_cluster_group=NAME; a playbook of your own "
+    "imports baremetal.gpu_cluster.inventory first."
+)
+
+#: The groups and members without a problem in this run. What roles set afterwards is not the inventory.
+_sound: set[tuple[str, ...]] = set()
+#: The plays that were let through to act on hosts, in this process and in those that it forks for tasks.
+_acting: list[Any] = []
+
+
+def sound_targets(hostvars: Mapping[str, Any], variable: str = "") -> Any:
+    """See sound_targets.yml."""
+    own = hostvars["localhost"] if hostvars else {}
+    targets = (own.get(variable) or "nobody") if variable else play_targets(own)
+    if _command_line.read().only_lists:
+        return targets
+    group = str(own.get("gpu_cluster_group") or GROUP)
+    if not hostvars:
+        raise AnsibleFilterError(NOT_CHECKED.format(group=group))
+    members = [str(host) for host in own["groups"].get(group, [])]
+    if (group, *members) not in _sound:
+        _refuse(inventory_problems(hostvars, members, group), "in the inventory", members)
+        _sound.add((group, *members))
+    _acting.append(targets)
+    return targets
+
+
+def known_tags(hosts: str) -> str:
+    """See known_tags.yml."""
+    command = _command_line.read()
+    if not command.only_lists:
+        _refuse(command.tag_problems(), "on the command line")
+    return hosts
+
+
+def _refuse(problems: Sequence[Mapping[str, Any]], where: str, members: Sequence[str] = ()) -> None:
+    if problems:
+        table = problem_table(problems, members)
+        head = nothing_changed(f"{len(table.splitlines())} problem(s) {where}")
+        raise AnsibleFilterError(f"{head}.\n{table}")
+
+
+def nothing_changed(found: str, contacted: bool = False) -> str:
+    """See nothing_changed.yml."""
+    if _acting or not _command_line.read().is_ours:
+        return found
+    return f"{found}; {NOTHING_CHANGED}" + ("" if contacted else f" and {NO_CONTACT}")
+
+
+def run_summary(ran: Sequence[str], members: Sequence[str], verdict: str = "") -> str:
+    """See run_summary.yml."""
+    return run_tags.run_summary(_command_line.read().partial(), len(ran), len(members), verdict)
+
+
+class FilterModule:
+    """What Ansible loads."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """Name the filters."""
+        return {
+            "sound_targets": sound_targets,
+            "known_tags": known_tags,
+            "nothing_changed": nothing_changed,
+            "run_summary": run_summary,
+        }

@@ -1,0 +1,53 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A program: runs ansible-playbook many times, and starts Python and imports Ansible once.
+
+Standard input is a list of commands as JSON: the arguments, further environment variables, and the file for all output.
+Standard output is the list of their exit codes. As many run at the same time as there are processors.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+import ansible.executor.playbook_executor
+import ansible.plugins.strategy.linear  # noqa: F401  # imported before the forks, for all of them
+from ansible.cli.playbook import PlaybookCLI
+
+
+def start(command: dict[str, Any]) -> int:
+    """One run, in a process of its own; its number."""
+    sys.stdout.flush()
+    number = os.fork()
+    if number:
+        return number
+    os.environ.update(command["environment"])
+    output = os.open(command["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    for stream in (1, 2):
+        os.dup2(output, stream)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    PlaybookCLI.cli_executor(["ansible-playbook", *command["arguments"]])
+    os._exit(0)
+
+
+def main() -> None:
+    """Run what standard input lists."""
+    commands = json.load(sys.stdin)
+    codes = [0] * len(commands)
+    running: dict[int, int] = {}
+    waiting = list(enumerate(commands))
+    while waiting or running:
+        while waiting and len(running) < (os.cpu_count() or 1):
+            index, command = waiting.pop(0)
+            running[start(command)] = index
+        number, status = os.wait()
+        codes[running.pop(number)] = os.waitstatus_to_exitcode(status)
+    json.dump(codes, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
