@@ -88,6 +88,14 @@ class Cluster:
             *arguments,
         ]
 
+    def without_guard(self, phase: str) -> str:
+        """A playbook: the shipped plays of a phase, for what its roles do with input that the guard refuses first."""
+        shipped = yaml.safe_load((PROJECT / "playbooks" / f"{phase}.yml").read_text())
+        plays = [{**play, "hosts": "gpu_cluster"} for play in shipped if "hosts" in play]
+        path = self.reports / f"{phase}.yml"
+        path.write_text(yaml.safe_dump(plays, sort_keys=False))
+        return str(path)
+
     def play(self, playbook: str, *arguments: str, deadline: float = 300) -> Ended:
         """Run a playbook to its end, at most ``deadline`` seconds; the report is empty when none was written."""
         return self.run(self.command(playbook, *arguments), deadline=deadline)

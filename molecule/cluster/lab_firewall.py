@@ -60,13 +60,13 @@ def argv(
     hosts: dict[str, dict[str, Any]],
     *arguments: str,
     tags: str = "cluster_firewall",
-    playbook: str = "baremetal.gpu_cluster.base",
+    phase: str = "base",
 ) -> list[str]:
-    """The shipped playbook of the base phase, with other variables for these hosts.
+    """The shipped plays of the base phase, with other variables for these hosts.
 
     Where it is that of the network phase instead, nothing is to be taken back: it has the time that the role gives it.
     """
-    return lab_network.command(cluster, hosts, *arguments, playbook=playbook, tags=tags, confirm_seconds=60)
+    return lab_network.command(cluster, hosts, *arguments, phase=phase, tags=tags, confirm_seconds=60)
 
 
 def change(cluster: Cluster, hosts: dict[str, dict[str, Any]], *arguments: str, **others: str) -> Ended:

@@ -81,15 +81,18 @@ def command(
     cluster: Cluster,
     hosts: dict[str, dict[str, Any]],
     *arguments: str,
-    playbook: str = "baremetal.gpu_cluster.network",
+    phase: str = "network",
+    playbook: str = "",
     tags: str = "static_network",
     confirm_seconds: float = CONFIRM_SECONDS,
 ) -> list[str]:
-    """The shipped playbook of the network phase, with other variables for these hosts."""
+    """The shipped plays of a phase, or another playbook, with other variables for these hosts."""
     overlay = cluster.reports / "overlay.json"
     overlay.write_text(json.dumps({"gpu_cluster": {"hosts": hosts}}))
     seconds = f"static_network_confirm_seconds={min(600, round(confirm_seconds * patience()))}"
-    return cluster.command(playbook, "-i", str(overlay), "--tags", tags, "-e", seconds, *arguments)
+    return cluster.command(
+        playbook or cluster.without_guard(phase), "-i", str(overlay), "--tags", tags, "-e", seconds, *arguments
+    )
 
 
 def change(

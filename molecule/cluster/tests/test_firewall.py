@@ -93,7 +93,7 @@ def test_members_reach_the_plan_and_others_only_ssh_in_every_layout(cluster: Clu
         dropped = {**rails(numbers[third])[0], "zone": "drop"}
         hosts = {node: {"static_network_interfaces": rails(numbers[node])} for node in (first, second)}
         hosts[third] = {"static_network_interfaces": [dropped]}
-        network = change(cluster, hosts, playbook="baremetal.gpu_cluster.network", tags="static_network")
+        network = change(cluster, hosts, phase="network", tags="static_network")
         assert network.code == 0, network.text
         addresses = {
             node: [
@@ -134,7 +134,7 @@ def test_members_reach_the_plan_and_others_only_ssh_in_every_layout(cluster: Clu
         for node in (first, second):
             cluster.lab("cable", node, "fab1", "--pull")
         cluster.everywhere("rm -f /etc/NetworkManager/system-connections/gpu-cluster-fab1*; nmcli connection reload")
-        before = change(cluster, {}, playbook="baremetal.gpu_cluster.network", tags="static_network")
+        before = change(cluster, {}, phase="network", tags="static_network")
         assert before.code == 0, before.text
 
 

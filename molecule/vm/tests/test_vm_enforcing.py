@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import pytest
 from lab_cluster import Cluster
 from lab_network import message_of, recap, wait_for
-from lab_selinux import KEYS, NODE, SSHD_KEYS, VARIABLES, base, denials, login, mode, new_denials, now, state
+from lab_selinux import KEYS, NODE, PEER, SSHD_KEYS, VARIABLES, base, denials, login, mode, new_denials, now, state
 from lab_static import looks
 
 UNDO = "gpu-cluster-selinux-undo"
@@ -186,5 +186,6 @@ def test_everything_is_still_there_after_a_reboot(
 @pytest.mark.long
 def test_a_second_run_of_all_roles_changes_nothing(machine: Cluster) -> None:
     """As molecule.yml calls them."""
-    again = machine.play("molecule/vm/converge.yml", "-i", VARIABLES, "--skip-tags", "openmpi,monitoring", deadline=900)
+    both = ("-i", VARIABLES, "-i", PEER)
+    again = machine.play("molecule/vm/converge.yml", *both, "--skip-tags", "openmpi,monitoring", deadline=900)
     assert again.code == 0 and recap(again, NODE)["changed"] == 0, again.text
