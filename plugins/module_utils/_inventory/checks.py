@@ -146,6 +146,7 @@ NEAR = (LOOPBACK, LINK_LOCAL, "with the name of an interface")
 LOOPBACK_NAMES = ("localhost", "localhost4", "localhost6", "ip6-localhost", "ip6-loopback")
 
 ERR_EMPTY_GROUP = f"the group has no hosts in this inventory; expected at least {MINIMUM_MEMBERS} members"
+ERR_GROUP = "expected the name of a group, a string"
 ERR_WORLD_OF_ONE = f"expected at least {MINIMUM_MEMBERS} members, found 1 (%s)"
 ERR_HOST_NAME = "the name in the inventory becomes a name in /etc/hosts: expected letters, digits, '-', '_' and '.'"
 ERR_LOOPBACK_NAME = "is a name of the loopback address on every machine"
@@ -185,6 +186,16 @@ def _member_count_problems(hosts: Sequence[str], group: str) -> list[Problem]:
         fix = f"add the other machines to the group {group}"
         return [Problem(GROUP, group, ERR_WORLD_OF_ONE % hosts[0], fix).on(WHOLE_INVENTORY)]
     return []
+
+
+def _group_problems(variables: Variables, hosts: Sequence[str]) -> list[Problem]:
+    """The name of the group, where the inventory itself sets it."""
+    fix = "write it as -e takes it, or remove it"
+    return [
+        Problem(GROUP, shown(variables[host][GROUP]), ERR_GROUP, fix).on(host)
+        for host in hosts
+        if GROUP in variables[host] and not isinstance(variables[host][GROUP], (str, Unreadable))
+    ]
 
 
 def _address_problems(variables: Variables, hosts: Sequence[str]) -> list[Problem]:
@@ -417,6 +428,7 @@ def inventory_problems(variables: Variables, hosts: Sequence[str], group: str, s
     """All problems of the inventory. Problems of the whole come first, then those of the hosts by topic."""
     return (
         _member_count_problems(hosts, group)
+        + _group_problems(variables, hosts)
         + _address_problems(variables, hosts)
         + static_network_problems(variables, hosts)
         + _port_problems(variables, hosts)

@@ -42,7 +42,9 @@ _ANSIBLE = """
 """
 ANSIBLE_VARIABLES = tuple(f"ansible_{name}" for name in _ANSIBLE.split())
 #: Last words of roles with which variables of other collections begin as well, such as network_interfaces.
-ORDINARY_WORDS = ("check", "hosts", "network", "policy", "storage", "user")
+ORDINARY_WORDS = ("network", "user")
+#: Last words of roles with which a variable of somebody else may begin: a forgotten first word is only noted.
+DOUBTFUL_WORDS = ("check", "hosts", "policy", "storage")
 #: The same for variables of the cluster.
 ORDINARY_NAMES = ("known_hosts",)
 
@@ -82,7 +84,8 @@ def _shortened(name: str, roles: tuple[str, ...]) -> tuple[str, ...]:
     """What is left of a variable whose first words were forgotten, as far as that can mean no other variable."""
     if name.startswith("gpu_cluster_"):
         rest = name[len("gpu_cluster_") :]
-        return (f"cluster_{rest}", *([rest] if "_" in rest and rest not in ORDINARY_NAMES else []))
+        own = (rest, f"gpu_{rest}") if "_" in rest and rest not in ORDINARY_NAMES else ()
+        return (f"cluster_{rest}", *own)
     words = next((role for role in roles if name.startswith(f"{role}_")), "").split("_")
     if len(words) < 2 or words[-1] in ORDINARY_WORDS:
         return ()
@@ -119,7 +122,8 @@ def variable_findings(
 ) -> tuple[list[Problem], list[Problem]]:
     """Variables of all hosts that are near misses of known ones and do not begin with the name of a role.
 
-    Problems, and notes: a short name beside the whole one may well be what the site calls its own value.
+    Problems, and notes: a name without its first word may well be what the site calls its own value, when the whole
+    one is there too, and when it begins with a word of others.
 
     ``names`` holds all variables of a host, ``variables`` the values of those that are ours.
     """
@@ -140,8 +144,9 @@ def variable_findings(
                 continue
             # The value is not shown: it may be a password.
             fix = f"write {near} instead, or list it in {OWN} if it is a variable of your own"
-            beside = near in written and _plain(name) in _shortened(near, roles)
-            (notes if beside else problems).append(Problem(name, "", ERR_NEAR_MISS, fix).on(host))
+            is_short = _plain(name) in _shortened(near, roles)
+            is_doubtful = near in written or _plain(name).split("_")[0] in DOUBTFUL_WORDS
+            (notes if is_short and is_doubtful else problems).append(Problem(name, "", ERR_NEAR_MISS, fix).on(host))
     return problems, notes
 
 

@@ -33,7 +33,7 @@ cluster_name cluster_id cluster_domain cluster_nodes cluster_network cluster_int
 fabric_mtu fabric_vlan gpu_count gpu_model gpu_type ib_interfaces bmc_address bmc_user bmc_password ipmi_address
 mac_address nfs_exports nfs_server firewall_enabled firewall_rules firewall_allowed_tcp_ports firewall_zone firewall
 selinux_state selinux_booleans selinux_fcontexts selinux_ports selinux_policy network_connections network_interfaces
-network_provider network_state network_hostname storage_pools storage_volumes storage_user user_name user_home users
+network_provider network_state network_hostname storage_pools storage_volumes user_name user_home users
 ssh_user ssh_port ssh_ports sshd_port sshd_config admin_users admin_group sudo_users known_hosts hosts_file
 rccl_version ucx_version ucc_version ompi_version opensm_version openssl_version cuda_version nvidia_version
 torch_version python_version kernel_version kernel_settings_sysctl tuned_profile timesync_ntp_servers chrony_servers
@@ -49,11 +49,17 @@ NCCL_DEBUG NCCL_IB_DISABLE NCCL_VERSION
 
 
 def problems(*names: str, own: tuple[str, ...] = ()) -> list[tuple[str, str]]:
-    """The name and the fix of each problem of a host that has these variables."""
-    found, notes = near_misses.variable_findings({"n1": names}, {"n1": {near_misses.OWN: list(own)}}, KNOWN, ROLES)
+    """The name and the fix of each problem of a host that has these variables; nothing else is noted."""
+    found, notes = findings(*names, own=own)
     assert notes == []
-    assert {(one.host, one.value, one.rule) for one in found} <= {("n1", "", near_misses.ERR_NEAR_MISS)}
-    return [(one.variable, one.fix.split()[1]) for one in found]
+    return found
+
+
+def findings(*names: str, own: tuple[str, ...] = ()) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Problems and notes, each as the name and the variable that is suggested."""
+    found, notes = near_misses.variable_findings({"n1": names}, {"n1": {near_misses.OWN: list(own)}}, KNOWN, ROLES)
+    assert {(one.host, one.value, one.rule) for one in found + notes} <= {("n1", "", near_misses.ERR_NEAR_MISS)}
+    return [(one.variable, one.fix.split()[1]) for one in found], [(one.variable, one.fix.split()[1]) for one in notes]
 
 
 @pytest.mark.parametrize(
@@ -70,6 +76,7 @@ def problems(*names: str, own: tuple[str, ...] = ()) -> list[tuple[str, str]]:
         ("cluster_user", "gpu_cluster_user"),
         ("cluster_fabric_address", "gpu_cluster_fabric_address"),
         ("fabric_interface", "gpu_cluster_fabric_interface"),
+        ("gpu_fabric_address", "gpu_cluster_fabric_address"),
         ("cluster-firewall-ports", "cluster_firewall_ports"),
         ("clusterFirewallPorts", "cluster_firewall_ports"),
         ("cluster_firewalls_port", "cluster_firewall_ports"),
@@ -112,7 +119,7 @@ def test_every_name_without_its_first_word_is_found_unless_others_use_it() -> No
         role = max((role for role in ROLES if name.startswith(f"{role}_")), key=len, default="gpu_cluster")
         short = name.split("_", 1)[1]
         ordinary = "_" not in role or role.split("_", 1)[1] in near_misses.ORDINARY_WORDS
-        if not ordinary and not short.startswith(PREFIXES) and not problems(short):
+        if not ordinary and not short.startswith(PREFIXES) and findings(short) == ([], []):
             missed.append(short)
     assert missed == []
 
@@ -157,11 +164,15 @@ def test_a_variable_of_the_sites_own_is_taken_out_by_its_name() -> None:
 
 def test_a_short_name_beside_the_whole_one_is_a_note() -> None:
     """As in gpu_cluster_user: "{{ cluster_user }}"; a mistyped name beside the right one still is a problem."""
-    names = {"n1": ["cluster_user", "gpu_cluster_user"]}
-    found, notes = near_misses.variable_findings(names, {}, KNOWN, ROLES)
-    assert found == [] and [(note.host, note.variable) for note in notes] == [("n1", "cluster_user")]
-    assert near_misses.variable_findings(names, {"n1": {near_misses.OWN: ["cluster_user"]}}, KNOWN, ROLES) == ([], [])
+    both = ("cluster_user", "gpu_cluster_user")
+    assert findings(*both) == ([], [("cluster_user", "gpu_cluster_user")])
+    assert findings(*both, own=("cluster_user",)) == ([], [])
     assert problems("gpu_cluser_user", "gpu_cluster_user") == [("gpu_cluser_user", "gpu_cluster_user")]
+
+
+@pytest.mark.parametrize("name", ["storage_mounts", "check_iterations", "policy_booleans"])
+def test_a_short_name_that_begins_with_a_word_of_others_is_a_note(name: str) -> None:
+    assert [variable for variable, _meant in findings(name)[1]] == [name]
 
 
 def test_the_variables_of_the_playbooks_are_known() -> None:

@@ -64,6 +64,15 @@ def test_every_variable_of_a_wrong_type_is_refused() -> None:
     assert passed == []
 
 
+@pytest.mark.parametrize("name", checks.CLUSTER_VARIABLES)
+def test_every_variable_of_the_cluster_has_a_type_too(name: str) -> None:
+    """They stand in no argument spec. A number is right for the GPUs, and a dictionary for labels and ports."""
+    for value in (7, 1.5, True, ["a"], [["a"]], {"a b": 1}):
+        if (name, value) != ("gpu_cluster_gpus", 7):
+            found = inventory_problems(hostvars(**{name: value}), ["n1", "n2"], "gpu_cluster")
+            assert [one for one in found if one["host"] == "n2" and one["variable"].startswith(name)], value
+
+
 def test_every_default_is_of_the_right_type() -> None:
     for name, option in OPTIONS.items():
         default = option.get("default")
