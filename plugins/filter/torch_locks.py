@@ -60,7 +60,8 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - C(members) holds for each member the key of its choice, and whether it is C(current).
+    - C(members) holds for each member the key of its choice. C(outdated) lists those whose environment is not from the
+      lock of their choice.
     - C(choices) holds for each key the text of the C(lock) or an empty one, the C(resolvers), the C(speaker) that
       shows the C(note) and, with C(write), writes the lock file, and the C(problem) that stands in the way.
   type: dict
@@ -84,7 +85,7 @@ def torch_resolved(
     # A task that was skipped has an answer too, without a lock.
     texts = {host: answer.get("lock", "") for host, answer in resolved.items()}
     settled = {key: asdict(choice) for key, choice in settle(choices, wanted, texts).items()}
-    return {"members": chosen["members"], "choices": settled}
+    return {**chosen, "choices": settled}
 
 
 class FilterModule:

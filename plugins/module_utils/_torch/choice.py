@@ -80,19 +80,15 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Member:
-    """The key of a member's choice, and whether its environment is from the lock of this choice already."""
-
-    choice: str
-    current: bool = False
-
-
-@dataclass(frozen=True)
 class Choices:
-    """What was chosen, by key, and for whom."""
+    """What was chosen, by key; the key of each member; and the members whose environment is not from that lock.
+
+    Flat, because Ansible walks through all of it for every member.
+    """
 
     choices: dict[str, Choice] = field(default_factory=dict)
-    members: dict[str, Member] = field(default_factory=dict)
+    members: dict[str, str] = field(default_factory=dict)
+    outdated: list[str] = field(default_factory=list)
 
 
 def choose(
@@ -105,7 +101,7 @@ def choose(
     """
     made = Choices(
         {"": Choice(problem=ERR_ANSWER)},
-        {host: Member("") for host in found},
+        dict.fromkeys(found, ""),
     )
     for key, (members, alike, mixed) in _groups(found, wanted).items():
         requirements = parse_requirements(wanted[members[0]]["requirements"])
@@ -126,8 +122,8 @@ def choose(
         else:
             choice = replace(choice, write=bool(file))
         made.choices[key] = choice
-        current = digest if choice.lock else ""
-        made.members.update({host: Member(key, bool(current) and digests.get(host) == current) for host in members})
+        made.members.update(dict.fromkeys(members, key))
+        made.outdated.extend(host for host in members if not choice.lock or digests.get(host) != digest)
     return made
 
 

@@ -17,12 +17,8 @@ def test_answers_of_tasks_become_a_choice() -> None:
     found = {"n1": {"key": KEY, "lock": "", "changed": False}, "n2": {"key": KEY, "lock": ""}, "n3": {"failed": True}}
     wanted = dict.fromkeys(found, WANTED)
     chosen = filters["torch_locks"](found, wanted, ["n1", "n2"])
-    key = chosen["members"]["n1"]["choice"]
-    assert chosen["members"] == {
-        "n1": {"choice": key, "current": False},
-        "n2": {"choice": key, "current": False},
-        "n3": {"choice": "", "current": False},
-    }
+    key = chosen["members"]["n1"]
+    assert (chosen["members"], chosen["outdated"]) == ({"n1": key, "n2": key, "n3": ""}, ["n1", "n2"])
     assert tuple(chosen["choices"][key]["resolvers"]) == ("n1", "n2")
     told = {"n1": {"lock": LOCK, "packages": {}}, "n2": {"lock": LOCK}, "n3": {"skipped": True}}
     settled = filters["torch_resolved"](chosen, wanted, told)
