@@ -109,7 +109,7 @@ class Decision:
 
     def refusal(self) -> str:
         """Everything that stands in the way, and what to do."""
-        head = f"{len(self.refused)} host(s) whose key is not accepted; nothing was changed."
+        head = f"{len(self.refused)} host(s) whose key is not accepted; no key was written."
         return "\n".join([head, *(f"  {line}" for line in self.refused), *([THREE_WAYS] if self.unknown else [])])
 
 
