@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import configparser
+import re
 import subprocess
 import tarfile
 from pathlib import Path
@@ -21,6 +23,7 @@ SHIPPED = {
     "LICENSE",
     "MANIFEST.json",
     "README.md",
+    "SECURITY.md",
     "ansible.cfg",
     "changelogs",
     "docs",
@@ -32,6 +35,9 @@ SHIPPED = {
     "roles",
     "site.yml",
 }
+#: A link of Markdown or HTML, and text in which there are none.
+LINK = re.compile(r"\]\(([^)\s]+)(?:\s[^)]*)?\)|(?:src|href)=\"([^\"]+)\"")
+CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 MUST_SHIP = SHIPPED - {"CHANGELOG.rst", "docs"}
 JUNK = (
     ".venv/bin/python",
@@ -100,14 +106,20 @@ def test_sanity_is_run_over_all_that_users_install(names: list[str], tmp_path: P
     assert not {name for name in copied if name.startswith(("tools/", "molecule/", "tests/unit/"))}
 
 
-def test_installed_collection_works_elsewhere(archive: Path, tmp_path: Path) -> None:
-    """Install it, then check the site playbook against the shipped inventory, from another folder."""
-    collections = tmp_path / "collections"
+@pytest.fixture(scope="module", name="collections")
+def install(archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the archive is installed."""
+    collections = tmp_path_factory.mktemp("installed") / "collections"
+    command = ("ansible-galaxy", "collection", "install", "--offline", str(archive), "-p", str(collections))
+    installed = ansible(*command, cwd=collections.parent, collections=collections)
+    assert installed.returncode == 0, installed.stderr
+    return collections
+
+
+def test_installed_collection_works_elsewhere(collections: Path, tmp_path: Path) -> None:
+    """Check all playbooks against the shipped inventory, from another folder."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    command = ("ansible-galaxy", "collection", "install", "--offline", str(archive), "-p", str(collections))
-    installed = ansible(*command, cwd=elsewhere, collections=collections)
-    assert installed.returncode == 0, installed.stderr
     inventory = collections / "ansible_collections" / project.NAMESPACE / project.NAME / "inventories" / "prod"
     for playbook in project.playbooks():
         name = f"{project.COLLECTION}.{playbook.stem}"
@@ -115,6 +127,61 @@ def test_installed_collection_works_elsewhere(archive: Path, tmp_path: Path) -> 
             *("ansible-playbook", name, "--syntax-check", "-i", str(inventory)), cwd=elsewhere, collections=collections
         )
         assert checked.returncode == 0, checked.stderr
+
+
+def settings(path: Path) -> dict[str, dict[str, str]]:
+    """An ansible.cfg without the path of the collections."""
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read_string(path.read_text(encoding="utf-8"))
+    return {
+        name: {key: value for key, value in parser[name].items() if key != "collections_path"}
+        for name in parser.sections()
+    }
+
+
+@pytest.mark.parametrize("source", ["archive", "checkout"])
+def test_init_writes_a_folder_in_which_the_commands_work(collections: Path, tmp_path: Path, source: str) -> None:
+    """With our settings, and without an environment that says where the collection is; a second time it refuses."""
+    found = collections if source == "archive" else project.COLLECTIONS
+    init = ("ansible-playbook", f"{project.COLLECTION}.init", "-e", "dest=./mycluster")
+    assert ansible(*init[:2], cwd=tmp_path, collections=found).returncode != 0
+    made = ansible(*init, cwd=tmp_path, collections=found)
+    assert made.returncode == 0, made.stdout + made.stderr
+    folder = tmp_path / "mycluster"
+    assert settings(folder / "ansible.cfg") == settings(project.ROOT / "ansible.cfg")
+    sample = project.ROOT / "inventories" / "prod"
+    for path in (path for path in sample.rglob("*") if path.is_file()):
+        assert (folder / "prod" / path.relative_to(sample)).read_bytes() == path.read_bytes()
+
+    environment = project.tool_environment(HOME=str(tmp_path))
+    del environment["ANSIBLE_CONFIG"]
+    for words, code, said in (
+        ("site --syntax-check", 0, "playbook:"),
+        ("inventory", 2, "still holds the sample value"),
+    ):
+        name, *options = words.split()
+        argv = [str(project.BIN / "ansible-playbook"), f"{project.COLLECTION}.{name}", "-i", "prod", *options]
+        done = subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == code and said in done.stdout, done.stdout + done.stderr
+
+    (folder / "prod" / "hosts.yml").write_text("mine", encoding="utf-8")
+    again = ansible(*init, cwd=tmp_path, collections=found)
+    assert again.returncode != 0 and "Nothing was written" in again.stdout
+    assert (folder / "prod" / "hosts.yml").read_text(encoding="utf-8") == "mine"
+
+
+def test_no_link_in_the_archive_is_dead(collections: Path) -> None:
+    """What a page refers to is in the archive; other parts of the repository are named without a link."""
+    root = collections / "ansible_collections" / project.NAMESPACE / project.NAME
+    pages = sorted(root.rglob("*.md"))
+    assert root / "README.md" in pages
+    dead = []
+    for page in pages:
+        text = CODE.sub("", page.read_text(encoding="utf-8"))
+        for target in (found.partition("#")[0] for pair in LINK.findall(text) for found in pair):
+            if target and "://" not in target and not (page.parent / target).exists():
+                dead.append(f"{page.relative_to(root)}: {target}")
+    assert dead == []
 
 
 def test_dependencies_are_those_that_are_used() -> None:
