@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from lab_cluster import PROJECT, Cluster, patience
 
 USER = "train"
-PROGRAM = Path(__file__).with_name("mpi_allreduce.py")
+PROGRAM = PROJECT / "docs" / "examples" / "mpi_allreduce.py"
 FOLDER = "/run/lab-openmpi"
 ON_NODE = f"{FOLDER}/mpi_allreduce.py"
 RELEASE = f"{FOLDER}/release"

@@ -11,12 +11,11 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from lab_cluster import Cluster
+from lab_cluster import PROJECT, Cluster
 
-PROGRAM = Path(__file__).parents[1] / "mpi_allreduce.py"
+PROGRAM = PROJECT / "docs" / "examples" / "mpi_allreduce.py"
 #: Inside the rendezvous range of the port plan, so it is open to members.
 PORT = 29598
 UNIT = "lab-inner"
