@@ -14,11 +14,12 @@ import os
 import time
 from collections.abc import Callable, Iterator
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _text
 
 POLL_SECONDS = 0.1
 #: So many processes are named.
 NAMED = 3
+COMMAND_CHARACTERS = 80
 UNKNOWN = "another process"
 ERR_HELD = "%s is held by %s, and still was after %d s. Fix: let it end (`ps -fp PID` shows what it is), and run again"
 
@@ -90,9 +91,9 @@ def _is_same(path: str, found: os.stat_result) -> bool:
 
 
 def _described(pid: int, proc: str) -> str:
-    """One process with its command, which may hold anything: quoted and cut."""
+    """One process with its program and first argument; what follows may be a password."""
     command = b""
     with contextlib.suppress(OSError), open(os.path.join(proc, str(pid), "cmdline"), "rb") as stream:
         command = stream.read(4096)
-    words = command.decode("utf-8", "replace").replace("\0", " ").strip()
-    return f"process {pid} ({shown(words)})" if words else f"process {pid}"
+    words = _text.one_line(b" ".join(command.split(b"\0")[:2]).decode("utf-8", "replace"))
+    return f"process {pid} ({words[:COMMAND_CHARACTERS]!r})" if words else f"process {pid}"

@@ -61,8 +61,8 @@ class Program:
                 pass
             else:
                 return self._listed(answer)
-        answer = action._execute_module(self._module, dict(action._task.args), task_vars=task_vars)
-        return self._listed(_text.from_node(answer))
+        arguments = dict(action._task.args)
+        return self._listed(_text.from_node(action._execute_module(self._module, arguments, task_vars=task_vars)))
 
     def _listed(self, answer: Mapping[str, Any]) -> dict[str, Any]:
         return _answers.listed(answer, self._step.RESULTS, getattr(self._step, "FACTS", ()))
@@ -151,5 +151,6 @@ def step(
             pass
         else:
             return _answers.listed(answer, steps.RESULTS[name])
-    answer = action._execute_module(module, {**action._task.args, **arguments}, task_vars=task_vars)
-    return _answers.listed(_text.from_node(answer), steps.RESULTS[name])
+    arguments = {**action._task.args, **arguments}
+    answer = _text.from_node(action._execute_module(module, arguments, task_vars=task_vars))
+    return _answers.listed(answer, steps.RESULTS[name])

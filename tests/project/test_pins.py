@@ -28,7 +28,8 @@ GPU = {"gpu_node": {"pci": {"gpus": [{"address": "0000:01:00.0"}]}}}
 def handed_over(folder: Path, facts: dict[str, Any], inventory: dict[str, Any], *options: str) -> dict[str, Any]:
     """What the role gets for one host of this inventory."""
     plays = yaml.safe_load((project.ROOT / "playbooks" / "base.yml").read_text())
-    (given,) = [role["vars"] for role in plays[0]["roles"] if role["role"].endswith(".package_sources")]
+    roles = [role for play in plays for role in play.get("roles", [])]
+    (given,) = [role["vars"] for role in roles if role["role"].endswith(".package_sources")]
     names = [name for name in given if name.startswith("package_sources_")]
     content = "{{ {" + ", ".join(f"'{name}': {name}" for name in names) + "} | to_json }}"
     facts_task = {"ansible.builtin.set_fact": {"cacheable": True, **facts}}
