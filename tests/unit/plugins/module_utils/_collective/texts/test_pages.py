@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.texts import causes, lookup
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.texts.text import Cause
 
 PAGES = Path(__file__).parents[6] / "docs" / "findings"
 
@@ -20,3 +22,12 @@ def test_a_page_lists_its_texts(number: str) -> None:
     rows = [line.split(" | ")[0].removeprefix("| ") for line in page.splitlines() if line.startswith("| ")]
     says = [one.says for table in lookup.TABLES.values() for one in table if one.cause == number]
     assert [one for one in says if one not in rows] == []
+
+
+@pytest.mark.parametrize("cause", list(causes.CAUSES.values()), ids=list(causes.CAUSES))
+def test_a_page_says_which_findings_explain_its_texts(cause: Cause) -> None:
+    page = (PAGES / f"{cause.id}.md").read_text(encoding="utf-8")
+    named = re.search(r"made only when no other one explains the text \(([^)]+)\)", page)
+    told = re.findall(r"`(GC-[A-Z0-9-]+)\*?`", named[1]) if named else []
+    assert sorted(told) == sorted(cause.explained_by)
+    assert bool(named) != ("No other finding explains these texts, so this one is always made." in page)
