@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,3 +45,28 @@ def test_commands_get_nothing_to_read() -> None:
     module: Any = Module()
     assert resource_limits.Node(module).must(["cat"]) == ""
     assert resource_limits.Node(module).must(["readlink", "/proc/self/fd/0"]).strip() == "/dev/null"
+
+
+class Noted:
+    """Says yes to every command and keeps it."""
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+
+    def run_command(self, argv: list[str]) -> tuple[int, str, str]:
+        self.ran.append(" ".join(argv))
+        return 0, "", ""
+
+
+def test_no_service_is_restarted_and_no_login_ended() -> None:
+    """systemd-logind reads its files again at SIGHUP, and keeps its sessions."""
+    module: Any = Noted()
+    resource_limits.Node(module).reload(manager=True, logind=True)
+    told = [command.rpartition("systemctl ")[2] for command in module.ran]
+    assert told == ["daemon-reload", "kill --signal=HUP systemd-logind.service"]
+
+
+def test_that_is_all_the_module_asks_of_systemd() -> None:
+    """Every call of systemctl in its text."""
+    text = Path(resource_limits.__file__).read_text(encoding="utf-8")
+    assert set(re.findall(r'"systemctl", "([a-z-]+)"', text)) == {"show", "daemon-reload", "kill"}

@@ -181,3 +181,33 @@ def test_an_import_that_has_no_effect_is_a_failure(tmp_path: Path, equivalences:
     plan = records.make_plan([PORT], {}, {}, ())
     with pytest.raises(Failed, match=r"not in force: port tcp 2222 ssh_port_t"):
         selinux_settings.apply_plan(host(well)[0], plan, (), "", "")
+
+
+@pytest.fixture
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file by which a permissive kernel is told to enforce."""
+    monkeypatch.setattr(selinux_settings, "KERNEL", str(tmp_path))
+    (tmp_path / "enforce").write_text("0")
+    return tmp_path / "enforce"
+
+
+def test_a_host_begins_to_enforce_with_a_timer_and_writes_nothing_before_the_confirmation(
+    config: Path, kernel: Path
+) -> None:
+    armed: list[str] = []
+
+    def answer(argv: list[str], _data: str | None) -> tuple[int, str, str]:
+        armed.append(kernel.read_text())
+        return well(argv, None)
+
+    found, module = host(answer, state="enforcing", confirm_seconds=60, confirm=False)
+    assert selinux_settings.switch(found, facts(enforce="0"), CONFIG.replace("disabled", "enforcing"))
+    assert [argv[0] for argv in module.ran] == ["systemd-run"] and module.ran[0][-2:] == ["setenforce", "0"]
+    assert "--on-active=60" in module.ran[0] and armed == ["0"], "the timer has to run before anything is denied"
+    assert kernel.read_text() == "1" and config.read_text() == CONFIG
+
+
+def test_without_seconds_nobody_is_waited_for(config: Path, kernel: Path) -> None:
+    found, module = host(state="enforcing", confirm_seconds=0, confirm=False)
+    assert not selinux_settings.switch(found, facts(enforce="0"), CONFIG.replace("disabled", "enforcing"))
+    assert module.ran == [] and kernel.read_text() == "1" and "SELINUX=enforcing" in config.read_text()

@@ -336,3 +336,13 @@ def test_a_version_of_torch_that_the_index_lacks_is_named_by_its_own_variable(wo
     assert all(
         one.startswith("torch_runtime_index_url = ") for one in world.refused(wheels={**wheels, "variables": variables})
     )
+
+
+def test_a_folder_of_wheels_wins_over_the_index(world: World, tmp_path: Path) -> None:
+    """Nobody asks the index then, and the folder is only looked at."""
+    (tmp_path / "numpy-2.3.4-cp312-cp312-manylinux_2_28_x86_64.whl").touch()
+    wheels = {"folder": str(tmp_path), "index_url": "http://index.example.com/simple", "prefix": "/x"}
+    world.run(wheels={**wheels, "requirements": ["numpy==2.3.4"]})
+    (said,) = world.refused(wheels={**wheels, "requirements": ["numpy==2.3.4", "torch==2.13.0"]})
+    assert "the folder holds no wheel of torch==2.13.0" in said
+    assert world.questions == [] and len(list(tmp_path.iterdir())) == 1

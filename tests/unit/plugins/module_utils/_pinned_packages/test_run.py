@@ -283,3 +283,12 @@ def test_what_needs_something_that_goes_is_to_be_removed_first(node: Node) -> No
     said = refused(node, OLD, state="absent")
     assert "is needed by other 3:580.82.07-1.el9, which would go as well" in said
     assert said.endswith("Fix: remove those packages first (`dnf remove`), then run again.")
+
+
+def test_what_is_there_in_any_version_asks_no_repository(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    def dnf(*_arguments: object) -> None:
+        raise AssertionError("dnf was asked")
+
+    monkeypatch.setattr(run.system, "Dnf", dnf)
+    node.installed = all_of(OLD)
+    assert not node.call("")["changed"] and node.lock_list == ""
