@@ -806,3 +806,14 @@ def test_a_limit_for_what_the_run_did_not_measure_is_told() -> None:
     found = run.diagnose()
     assert found.verdict == "PASSED"
     assert found.notes == ["cluster_check_limits.sizes: 4 KiB was not measured in this run"]
+
+
+def test_the_limits_of_the_site_are_those_of_the_first_rail() -> None:
+    run = Run()
+    run.limits = {"links": {"retransmits_max": 0}}
+    further = run.second_rail()
+    for rails in further.values():
+        for link in rails[0]["links"]:
+            link["retransmits"] = 9
+    found = run.diagnose(further)
+    assert found.verdict == "PASSED" and found.rails[0]["retransmits"]["n1"]["n2"] == 9

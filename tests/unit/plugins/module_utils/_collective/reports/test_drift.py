@@ -141,3 +141,12 @@ def test_a_report_from_before_there_were_times_and_limits_is_an_earlier_report()
     assert files.contents(samples.faulty(), json.dumps(report))["report.html"].count("Since run") == 1
     for text in files.contents(report).values():
         assert text
+
+
+def test_only_the_first_rail_is_compared() -> None:
+    before, now = samples.railed(), samples.railed()
+    for rail in now["rails"]:
+        rail["bytes_per_second"]["gpu02"]["gpu05"] /= 100
+    assert drift.compare(before, now) == []
+    now["bytes_per_second"]["gpu02"]["gpu05"] /= 100
+    assert len(drift.compare(before, now)) == 1
