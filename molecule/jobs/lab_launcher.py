@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""gpu-cluster-run as its user meets it: typed on the first node, watched, interrupted."""
+"""gpu-cluster-run as its user meets it: typed on a node, watched, interrupted."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ awk '$1 == "train" && $2 !~ /^(systemd|\\(sd-pam\\)|sshd|dbus-daemon)$/'
 class Job:
     """A gpu-cluster-run that runs."""
 
-    def __init__(self, cluster: Cluster, *arguments: str, user: str = "train") -> None:
+    def __init__(self, cluster: Cluster, *arguments: str, user: str = "train", node: str = "") -> None:
         self.cluster = cluster
-        self.node = next(iter(cluster.hosts))
+        self.node = node or next(iter(cluster.hosts))
         self.pid = f"{FOLDER}/pid"
         command = shlex.join(["gpu-cluster-run", "--log-dir", f"{FOLDER}/logs", *arguments])
         shell = f"cd {FOLDER} && rm -f {self.pid} && echo $$ > {self.pid} && exec {command}"
