@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -32,6 +33,7 @@ NVIDIA = "https://developer.download.nvidia.com/compute/cuda/repos/rhel9/x86_64"
 REPOMD = b'<repomd xmlns="http://linux.duke.edu/metadata/repo"><data type="primary"/></repomd>'
 EPEL_ENTRY = {"id": "epel", "gpg_fingerprints": [TWO]}
 NVIDIA_ENTRY = {"id": "nvidia", "gpg_fingerprints": [TWO]}
+SITE = {"baseurl": "http://mirror.example.com/all", "gpg_key": "/inventory/files/key.asc"}
 
 
 class World:
@@ -346,3 +348,13 @@ def test_a_folder_of_wheels_wins_over_the_index(world: World, tmp_path: Path) ->
     (said,) = world.refused(wheels={**wheels, "requirements": ["numpy==2.3.4", "torch==2.13.0"]})
     assert "the folder holds no wheel of torch==2.13.0" in said
     assert world.questions == [] and len(list(tmp_path.iterdir())) == 1
+
+
+def test_with_mirrors_and_their_keys_nobody_else_is_asked(world: World) -> None:
+    """As docs/air-gapped.md sets them up, with the keys beside the inventory."""
+    entries = [{**EPEL_ENTRY, **SITE}, {**NVIDIA_ENTRY, **SITE}]
+    world.network[f"{SITE['baseurl']}/repodata/repomd.xml"] = REPOMD
+    world.run(*entries, key_texts={SITE["gpg_key"]: KEY})
+    assert {urlsplit(question.url).hostname for question in world.questions} == {"mirror.example.com"}
+    written = "".join(world.changes[0].files.values())
+    assert "fedoraproject" not in written and "nvidia.com" not in written and SITE["baseurl"] in written
