@@ -217,6 +217,7 @@ def test_check_mode_foretells_a_block_that_goes_with_the_override(cluster: Clust
         closed = change(cluster, {node: {"cluster_firewall_ports": ["29400-29599/tcp"]}})
         assert closed.code == 0, closed.text
         foretold = cluster.check("--check")
+        assert foretold.code == 0, "findings never change the exit code of check mode"
         (finding,) = foretold.report["findings"]
         assert finding["id"] == "GC-FW-001" and finding["hosts"] == [node], finding
         assert finding["subject"]["ports"] == [[32768, 64999]] and finding["subject"]["direction"] == "inbound", finding
