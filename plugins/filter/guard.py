@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ansible import constants
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.baremetal.gpu_cluster.plugins.filter.inventory_problems import inventory_problems
@@ -22,6 +23,14 @@ from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _comm
 
 NOTHING_CHANGED = "nothing was changed"
 NO_CONTACT = "no host was contacted"
+INJECTED = (
+    "Ansible's setting inject_facts_as_vars is true, its default: root of any member could then set variables of this "
+    "inventory"
+)
+TURN_OFF = (
+    "Fix: write inject_facts_as_vars = False below [defaults] in {file}, or run "
+    "export ANSIBLE_INJECT_FACT_VARS=False. The playbook baremetal.gpu_cluster.init writes a folder with all settings."
+)
 NOT_CHECKED = (
     "The inventory was not checked, because no play before this one had a host. Fix: choose members of "
     "the group {group} with --limit, or name another group with -e gpu_cluster_group=NAME; a playbook of your own "
@@ -40,6 +49,7 @@ def sound_targets(hostvars: Mapping[str, Any], variable: str = "") -> Any:
     targets = (own.get(variable) or "nobody") if variable else play_targets(own)
     if _command_line.read().only_lists:
         return targets
+    _refuse_injected_facts()
     group = str(own.get("gpu_cluster_group") or GROUP)
     if not hostvars:
         raise AnsibleFilterError(NOT_CHECKED.format(group=group))
@@ -55,8 +65,22 @@ def known_tags(hosts: str) -> str:
     """See known_tags.yml."""
     command = _command_line.read()
     if not command.only_lists:
+        _refuse_injected_facts()
         _refuse(command.tag_problems(), "on the command line")
     return hosts
+
+
+def injected_facts(config_file: object) -> str:
+    """See injected_facts.yml."""
+    if not constants.INJECT_FACTS_AS_VARS:
+        return ""
+    return f"{nothing_changed(INJECTED)}. {TURN_OFF.format(file=config_file or 'an ansible.cfg beside the inventory')}"
+
+
+def _refuse_injected_facts() -> None:
+    found = injected_facts(constants.CONFIG_FILE)
+    if found:
+        raise AnsibleFilterError(found)
 
 
 def _refuse(problems: Sequence[Mapping[str, Any]], where: str, members: Sequence[str] = ()) -> None:
@@ -86,6 +110,7 @@ class FilterModule:
         return {
             "sound_targets": sound_targets,
             "known_tags": known_tags,
+            "injected_facts": injected_facts,
             "nothing_changed": nothing_changed,
             "run_summary": run_summary,
         }

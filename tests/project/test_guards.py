@@ -57,7 +57,9 @@ def entries(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-PLAYBOOKS = {path.stem: entries(path) for path in project.playbooks()}
+#: Contacts no host, and needs no inventory.
+WITHOUT_NODES = "init"
+PLAYBOOKS = {path.stem: entries(path) for path in project.playbooks() if path.stem != WITHOUT_NODES}
 PLAYS = [
     pytest.param(play, id=f"{name}-{play['name']}")
     for name, found in PLAYBOOKS.items()
@@ -216,7 +218,7 @@ def test_no_part_of_a_run_gets_past_a_refused_inventory(site: Site) -> None:
         site.add("refused", *words)
     found = {" ".join(words): ended for words, ended in zip(chosen, site.run(), strict=True)}
     ours = re.compile(
-        rf"{project.COLLECTION}\.(preflight|common) : |^Stop when the members' group is empty or missing$"
+        rf"{project.COLLECTION}\.(preflight|common) : |^Stop when the (members' group is empty|limit has)"
     )
     for words, ended in found.items():
         assert ended.code != 0, f"{words}: {ended.text}"
@@ -237,7 +239,9 @@ def test_what_stands_for_ssh_is_called_when_the_inventory_is_good(site: Site) ->
     site.add("good", str(site.folder / "own.yml"), "--tags", "mine,unknown")
     site.add("refused", str(site.folder / "own.yml"), "--tags", "mine")
     site.add("good", "site.yml", "--list-tags", "--tags", "preflght")
-    contacted, always, unknown, elsewhere, own, own_refused, listed = site.run()
+    site.add("good", "site.yml", "--tags", "always", "--skip-tags", "molecule-notest,notest")
+    site.add("good", "site.yml", "-i", "localhost,", "--limit", "localhost")
+    contacted, always, unknown, elsewhere, own, own_refused, listed, molecule, nobody = site.run()
     assert contacted.code != 0 and all(f"10.9.0.{number}" in contacted.contacts for number in (1, 2, 3))
     assert always.code == 0 and not always.contacts, always.text
     line = (
@@ -256,5 +260,7 @@ def test_what_stands_for_ssh_is_called_when_the_inventory_is_good(site: Site) ->
     assert own_refused.code != 0 and "is also the fabric address of n3" in own_refused.text
     assert "nothing was changed" not in own_refused.text, own_refused.text
     assert listed.code == 0
+    assert molecule.code == 0, molecule.text
+    assert nobody.code != 0 and "--limit localhost has no member of the group gpu_cluster" in nobody.text, nobody.text
     shown = set(re.findall(r"\w+", " ".join(re.findall(r"TAGS: \[(.*)\]", listed.text))))
     assert tags_in([PLAYBOOKS[name] for name in ("inventory", *phases())]) == shown

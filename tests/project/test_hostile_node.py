@@ -126,8 +126,10 @@ def test_the_attack_is_real(site: Site) -> None:
 
 
 @pytest.mark.parametrize("playbook", [path.stem for path in project.playbooks() if path.stem not in WITHOUT_NODES])
-def test_no_playbook_asks_a_node_while_facts_set_variables(site: Site, playbook: str) -> None:
-    code, text = site.run(f"{project.COLLECTION}.{playbook}", "-e", "rebuild_hosts=n2", "-e", "revoke_hosts=n2")
+@pytest.mark.parametrize("limit", [(), ("--limit", "n1,n2")], ids=["all", "limit"])
+def test_no_playbook_asks_a_node_while_facts_set_variables(site: Site, playbook: str, limit: tuple[str, ...]) -> None:
+    given = ("-e", "rebuild_hosts=n2", "-e", "revoke_hosts=n2")
+    code, text = site.run(f"{project.COLLECTION}.{playbook}", *given, *limit)
     assert code != 0 and not site.called.exists(), text
     assert f"export {SWITCH}=False" in text, text
 

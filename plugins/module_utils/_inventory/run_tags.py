@@ -18,6 +18,8 @@ COLLECTION = "baremetal.gpu_cluster"
 COMMAND_LINE = "command line"
 #: Tags that Ansible itself gives a meaning.
 OF_ANSIBLE = frozenset({"all", "always", "never", "tagged", "untagged"})
+#: Tags that molecule always skips (molecule/provisioner/ansible_playbook.py).
+OF_MOLECULE = frozenset({"molecule-notest", "notest"})
 IMPORT = ("ansible.builtin.import_playbook", "import_playbook")
 
 #: The verdict of a check that found nothing wrong on any member.
@@ -66,8 +68,8 @@ def tag_problems(
     everywhere = here | tags_of([list(entries) for entries in shipped.values()], shipped)
     no_task = ERR_NO_TASK % " ".join(playbooks)
     problems = [_problem("--tags", tag, no_task, here) for tag in wanted if tag not in here]
-    problems += [_problem("--skip-tags", tag, ERR_NOWHERE, everywhere) for tag in skipped if tag not in everywhere]
-    return problems
+    unknown = [tag for tag in skipped if tag not in everywhere | OF_MOLECULE]
+    return problems + [_problem("--skip-tags", tag, ERR_NOWHERE, everywhere) for tag in unknown]
 
 
 def _problem(option: str, tag: str, rule: str, known: set[str]) -> Problem:

@@ -147,3 +147,19 @@ def test_the_summary_names_the_options_of_the_command_line(type_it: Type) -> Non
     assert guard.run_summary(MEMBERS[:1], MEMBERS).startswith(
         "NOT VALIDATED: ran with --tags a,b --limit n1,n2 --start-at-task 'Install it' --check, on 1 of 2 members."
     )
+
+
+def test_facts_that_become_variables_are_refused_whatever_is_selected(
+    monkeypatch: pytest.MonkeyPatch, type_it: Type
+) -> None:
+    assert guard.injected_facts("") == ""
+    monkeypatch.setattr(guard.constants, "INJECT_FACTS_AS_VARS", True)
+    monkeypatch.setattr(guard.constants, "CONFIG_FILE", "/etc/ansible/ansible.cfg")
+    type_it("baremetal.gpu_cluster.gpu", subset="n1", tags=("nccl",))
+    for refused in (lambda: guard.known_tags("localhost"), lambda: guard.sound_targets(hostvars())):
+        with pytest.raises(AnsibleFilterError, match=r"inject_facts_as_vars is true.*nothing was changed") as caught:
+            refused()
+        assert "below [defaults] in /etc/ansible/ansible.cfg" in str(caught.value)
+    assert "in an ansible.cfg beside the inventory, or run export" in guard.injected_facts("")
+    type_it("baremetal.gpu_cluster.gpu", listtasks=True)
+    assert guard.sound_targets(hostvars()) == "gpu_cluster"
