@@ -10,7 +10,6 @@ change in words); the others are a matter between the module and its program.
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import re
@@ -21,6 +20,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Callable
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _sources
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed import program
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.program import FINAL, ChangeError
 
@@ -50,15 +50,14 @@ class Change:
 
     ``what`` of the node it changes, in a sentence; ``base``: the folder below which each run has its own; ``unit``: one
     unit name for all runs, so that systemd itself refuses a second change while one is on its way; ``worker``: the
-    module that holds the program as ``Worker``; ``payload``: the modules that it imports; ``afterwards``: whether
-    systemd starts the program once more when it was killed, because nobody else would take the change back.
+    module that holds the program as ``Worker``; ``afterwards``: whether systemd starts the program once more when it
+    was killed, because nobody else would take the change back.
     """
 
     what: str
     base: str
     unit: str
     worker: ModuleType
-    payload: tuple[ModuleType, ...] = ()
     afterwards: bool = False
 
     def folder_of(self, run_id: str) -> str:
@@ -125,10 +124,10 @@ class Change:
         return notes
 
     def write_payload(self, folder: str) -> None:
-        """Lay out the code of the program as the package it was imported from."""
-        for module in (program, *self.payload, self.worker):
-            path = os.path.join(folder, "payload", *module.__name__.split(".")) + ".py"
-            program.write_whole(path, inspect.getsource(module), 0o600)
+        """Lay out the code of the program, and all that it imports, as the packages that it was imported from."""
+        for name, source in _sources.needed([self.worker]).items():
+            path = os.path.join(folder, "payload", *name.split(".")) + ".py"
+            program.write_whole(path, source, 0o600)
 
     def systemd_run_argv(self, folder: str, python: str, lifetime_seconds: int) -> list[str]:
         """The command that starts the program so that it survives the ssh session."""

@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.change import Change
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall import bus, pending, rules, worker
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import problems
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall import worker
 
 FIREWALL = Change(
     what="firewall",
@@ -15,6 +14,5 @@ FIREWALL = Change(
     base="/var/lib/gpu-cluster/firewall-change",
     unit="gpu-cluster-firewall.service",
     worker=worker,
-    payload=(problems, rules, bus, pending),
     afterwards=True,
 )
