@@ -18,8 +18,8 @@ COLLECTION = "baremetal.gpu_cluster"
 COMMAND_LINE = "command line"
 #: Tags that Ansible itself gives a meaning.
 OF_ANSIBLE = frozenset({"all", "always", "never", "tagged", "untagged"})
-#: Tags that molecule always skips (molecule/provisioner/ansible_playbook.py).
-OF_MOLECULE = frozenset({"molecule-notest", "notest"})
+#: Tags that molecule skips in every scenario (molecule/provisioner/ansible.py).
+OF_MOLECULE = frozenset({"molecule-notest", "notest", "molecule-idempotence-notest"})
 IMPORT = ("ansible.builtin.import_playbook", "import_playbook")
 
 #: The verdict of a check that found nothing wrong on any member.
