@@ -41,6 +41,6 @@ class ActionModule(ActionBase):
         result: dict[str, Any] = super().run(tmp, task_vars)
         wrap_async = bool(self._task.async_val) and not self._connection.has_native_async
         answer = _text.from_node(self._execute_module(task_vars=task_vars, wrap_async=wrap_async))
-        keys = documented(self._task.action.rpartition(".")[2])
+        keys = documented(str(self._task.action).rpartition(".")[2])
         result.update(_answers.listed(answer, (*keys, *OF_ASYNC) if wrap_async else keys))
         return result
