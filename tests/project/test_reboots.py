@@ -62,7 +62,9 @@ class Cluster:
 
         outcome = {"reboot": READY["reboot_reasons"], "by_hand": [], "version": "580.95.05", "skipped": False}
         keep = {"ansible.builtin.set_fact": {"__nvidia_driver_outcome": outcome}}
-        plays = yaml.safe_load((project.ROOT / "playbooks" / "gpu.yml").read_text(encoding="utf-8"))[1:]
+        shipped = yaml.safe_load((project.ROOT / "playbooks" / "gpu.yml").read_text(encoding="utf-8"))
+        # Without the guard, which asks the inventory of a whole cluster.
+        plays = [{**play, "hosts": "gpu_cluster"} for play in shipped if play.get("serial") or "Say" in play["name"]]
         assert [play["name"].split(",")[0] for play in plays] == [
             "Reboot into the driver",
             "Say which hosts are not finished",
