@@ -55,7 +55,7 @@ WRONG: tuple[tuple[dict[str, Any], list[list[str]]], ...] = (
             "gpu_cluster_ports": {"rendezvous": "29599-29400"},
         },
         [
-            ["cluster_check_iterations", "many", "int"],
+            ["cluster_check_iterations", "many", "expected a whole number"],
             ["cluster_check_backend", "carrier-pigeon", "gloo"],
             ["cluster_check_itertions", "cluster_check_iterations"],
             ["gpu_cluster_ports", "29599-29400"],

@@ -49,6 +49,8 @@ JOB = (
     "touch /dev/nvidia0; chmod 666 /dev/nvidia0; systemctl reset-failed lab-gpu-job 2>/dev/null; "
     "systemd-run --quiet --unit lab-gpu-job --uid nobody sh -c 'exec 3</dev/nvidia0; exec sleep 300'; sleep 0.5"
 )
+#: The older branch, with the CUDA that it can run.
+OLD_BRANCH = f"nvidia_driver_version={OLD}", '{"cuda_toolkit_versions": ["12.8"], "nccl_cuda": "12"}'
 ARGUMENTS = "ro crashkernel=1G-4G:192M quiet\n"
 PACKAGES = "kmod-nvidia-open-dkms", "nvidia-driver-cuda", "nvidia-driver-cuda-libs", "nvidia-kmod-common"
 
@@ -203,7 +205,7 @@ def with_consent_it_reboots_and_verifies(node: Node) -> None:
 def a_job_keeps_the_driver_that_it_runs_with(node: Node) -> None:
     """Other libraries than the loaded module's would end its next use of a GPU."""
     node.run(JOB)
-    ended = node.apply(f"nvidia_driver_version={OLD}")
+    ended = node.apply(*OLD_BRANCH)
     in_use = f"{node.name}: the driver {NEW} is in use: pid "
     assert ended.code == 2 and node.changes(ended) == 0 and in_use in one_line(ended), ended.text
     assert node.versions == packages(NEW, "nvidia-fabricmanager")
@@ -212,7 +214,7 @@ def a_job_keeps_the_driver_that_it_runs_with(node: Node) -> None:
 
 def one_variable_changes_the_branch(node: Node) -> None:
     """The stream and the name of Fabric Manager's package change with it. And one of eight GPUs is missing."""
-    ended = node.apply(f"nvidia_driver_version={OLD}", '{"gpu_cluster_gpus": 8}')
+    ended = node.apply(*OLD_BRANCH, '{"gpu_cluster_gpus": 8}')
     assert node.versions == packages(OLD, "nvidia-fabric-manager"), ended.text
     assert node.run(MODULE) == f"{OLD}\n"
     assert "stream=570-open" in node.run("cat /etc/dnf/modules.d/nvidia-driver.module")
@@ -222,7 +224,7 @@ def one_variable_changes_the_branch(node: Node) -> None:
 
 def a_removal_leaves_nothing(node: Node) -> None:
     """But a driver that is still loaded."""
-    ended = node.apply("nvidia_driver_state=absent", f"nvidia_driver_version={OLD}")
+    ended = node.apply("nvidia_driver_state=absent", *OLD_BRANCH)
     loaded = f"{node.name}: the driver {NEW} is removed and still loaded"
     assert ended.code == 2 and loaded in one_line(ended), ended.text
     left = {line.split()[0] for line in node.versions}

@@ -80,7 +80,7 @@ def test_wishes_that_make_no_sense_are_refused_together(cluster: Cluster, operat
         assert said in ended.text
     ended = operator.play("rebuild", "-e", f"rebuild_hosts={','.join(cluster.hosts)}")
     assert ended.code != 0 and f"names all {len(cluster.hosts)} members" in ended.text, ended.text
-    assert recap(ended.text)[first]["ok"] == 0
+    assert "1 problem(s); nothing was changed and no host was contacted" in ended.text, ended.text
 
 
 @pytest.fixture
