@@ -138,11 +138,10 @@ denials:
       permissive: false
       sentence: >-
         SELinux denied sshd name_bind on tcp port 2222 since 08:57:02 on 2026-11-21 (2 times); fix: list port 2222 in
-        gpu_cluster_ports.ssh (or selinux_policy_ssh_ports) and run site.yml with --tags selinux_policy before sshd is
-        restarted
+        gpu_cluster_ports.ssh and run site.yml with --tags selinux_policy before sshd is restarted
       fix: >-
-        list port 2222 in gpu_cluster_ports.ssh (or selinux_policy_ssh_ports) and run site.yml with --tags
-        selinux_policy before sshd is restarted
+        list port 2222 in gpu_cluster_ports.ssh and run site.yml with --tags selinux_policy before sshd
+        is restarted
       raw: >-
         avc: denied { name_bind } for pid=2208 comm="sshd" src=2222 scontext=system_u:system_r:sshd_t:s0
         tcontext=system_u:object_r:unreserved_port_t:s0 tclass=tcp_socket permissive=0

@@ -20,6 +20,8 @@ import report_samples
 import yaml
 from findings_index import Page
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.plan_overrides import HANDED_OVER
+
 PATHS = sorted(findings_index.FOLDER.glob("GC-*.md"))
 NAMES = [path.stem for path in PATHS]
 each_page = pytest.mark.parametrize("path", PATHS, ids=NAMES)
@@ -198,10 +200,18 @@ def test_every_variable_that_a_finding_names_is_one_of_the_collection() -> None:
         (path.name, key)
         for path in plugin_files()
         if {"_collective", "_packet_filter"} & set(path.parts)
-        for key in keys_in(path.read_text(encoding="utf-8"), rf"({roles}|gpu_cluster)_[a-z_]+")
+        for key in keys_in(path.read_text(encoding="utf-8"), rf"({roles}|gpu_cluster)_[a-z0-9_]+")
     }
-    assert {("remedies.py", "kernel_tuning_ephemeral_range"), ("gpu_health.py", "nvidia_driver_reboot_ok")} <= named
+    assert {("findings.py", "cluster_firewall_ipv6_rpfilter"), ("gpu_health.py", "nvidia_driver_reboot_ok")} <= named
     assert [one for one in sorted(named) if one[1] not in variables()] == []
+    # An inventory that repeats the port plan in another variable contradicts the next plan.
+    assert [one for one in sorted(named) if one[1] in HANDED_OVER] == []
+
+
+@each_page
+def test_no_page_repeats_the_port_plan_in_a_variable_that_stands_in_its_place(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert [name for name in HANDED_OVER if re.search(rf"^\s*{name}:", text, re.MULTILINE)] == []
 
 
 def test_every_finding_that_can_name_variables_has_a_test_that_applies_them() -> None:

@@ -209,7 +209,7 @@ def test_another_mtu_fails_nobody(cluster: Cluster, nodes: list[str]) -> None:
 
 def mended(cluster: Cluster, found: dict[str, Any], tags: str, *arguments: str) -> Ended:
     """Put the variables of a finding into the inventory, run its command, and then the whole check."""
-    more = (*arguments, *overlay(cluster, found["variables"]))
+    more = (*arguments, *(overlay(cluster, found["variables"]) if found["variables"] else ()))
     assert f"--tags {tags} --limit {','.join(found['hosts'])}" in found["command"]
     run = cluster.play("site.yml", "--tags", tags, "--limit", ",".join(found["hosts"]), *more)
     assert run.code == 0, run.text

@@ -47,6 +47,14 @@ def look(hosts: Sequence[str], command: str) -> str:
     return f'ansible {",".join(hosts)} {INVENTORY} --become -m ansible.builtin.command -a "{command}"'
 
 
+def without_override(variable: str) -> str:
+    """A step of a fix, for a variable of a role that an inventory can set in place of what the port plan hands over.
+
+    Never its value: an inventory that repeats the plan contradicts the next one.
+    """
+    return f"where the inventory sets {variable}, remove that first: it replaces what gpu_cluster_ports says"
+
+
 def ping(hosts: Sequence[str]) -> str:
     """Whether these hosts answer Ansible at all."""
     return f"ansible {','.join(hosts)} {INVENTORY} -m ping"

@@ -170,8 +170,8 @@ def fix_of(denial: Denial, torch_prefix: str) -> str:
     login = source in ("sshd_t", "sshd_session_t", "sshd_auth_t")
     if login and "name_bind" in denial.permissions:
         return (
-            f"list port {denial.port} in gpu_cluster_ports.ssh (or selinux_policy_ssh_ports) and run site.yml with "
-            "--tags selinux_policy before sshd is restarted"
+            f"list port {denial.port} in gpu_cluster_ports.ssh and run site.yml with --tags selinux_policy before sshd "
+            "is restarted"
         )
     if files and target in _NO_LABEL:
         return "files were written while SELinux was off: touch /.autorelabel and reboot"

@@ -32,7 +32,10 @@ FIX_BETWEEN = (
     "the packet filters of both ends permit it, so something between them does not: open tcp ports {} between the "
     "members in the ACL of the switch or in the security group of the cloud"
 )
-FIX_RANGE = "the kernel of {} draws its ports from {}, the plan opens {}: set it as planned with kernel_tuning"
+FIX_RANGE = (
+    "the kernel of {} draws its ports from {}, the plan opens {}: let role kernel_tuning set it as planned; "
+    f"{repair.without_override('kernel_tuning_ephemeral_range')}"
+)
 FIX_MTU = (
     "set the same MTU on all interfaces and switches of the path (static_network_interfaces takes an mtu for each "
     "interface), or allow ICMP 'fragmentation needed' on it"
@@ -83,10 +86,10 @@ def remedy(
     if trouble == mesh_links.FOREIGN:
         targets = list(dict.fromkeys(target for _source, target in cause.links))
         return Remedy(FIX_FOREIGN.format(names(targets)), repair.look(targets, "ss -Hltnp"))
-    outside = _outside_of_plan(cause, links, ranges, plan) if trouble == mesh_links.CLOSED else None
+    outside = _outside_of_plan(cause, links, ranges, plan) if trouble == mesh_links.CLOSED else {}
+    if outside and plan:
+        return _by_range(outside, _planned(plan))
     asked = _asked(cause, trouble, links, static or {})
-    if outside:
-        return outside
     if asked.blocked:
         return _by_rule(asked, cause.ports, static or {})
     if asked.permitted and trouble == mesh_links.CLOSED:
@@ -108,9 +111,9 @@ def told(
     plan: Mapping[str, Any] | None,
 ) -> tuple[str, str] | None:
     """The one node that its own rules accuse, or the range of its kernel, and in which direction; None without one."""
-    outside = _outside_of_plan(cause, links, ranges, plan) if trouble == mesh_links.CLOSED else None
+    outside = _outside_of_plan(cause, links, ranges, plan) if trouble == mesh_links.CLOSED else {}
     if outside:
-        accused = [(host, cover.INBOUND) for host in outside.variables]
+        accused = [(host, cover.INBOUND) for host in outside]
     else:
         blocked = _asked(cause, trouble, links, static or {}).blocked
         accused = [(host, direction) for (direction, _rule), hosts in blocked.items() for host in hosts]
@@ -176,30 +179,31 @@ def _by_rule(asked: _Asked, spans: intervals.Spans, static: Results) -> Remedy:
     )
 
 
-def _outside_of_plan(cause: Cause, links: Links, ranges: Ranges, plan: Mapping[str, Any] | None) -> Remedy | None:
-    """The remedy for a kernel that draws ports that the plan does not open, where only such ports failed."""
+def _outside_of_plan(
+    cause: Cause, links: Links, ranges: Ranges, plan: Mapping[str, Any] | None
+) -> dict[str, tuple[int, int]]:
+    """The nodes whose kernel draws ports that the plan does not open, and which; none where another port failed too."""
     if not plan:
-        return None
+        return {}
     spans = [(int(plan[name]["first"]), int(plan[name]["last"])) for name in ("rendezvous", "ephemeral", "mpi")]
     spans += [(int(one["first"]), int(one["last"])) for one in plan.get("extra_ports", ()) if one["protocol"] == "tcp"]
     bad = [one for ends in cause.links for one in failing(links[ends], mesh_links.CLOSED, cause.ports)]
     if not bad or any(intervals.holds(spans, one.port) for one in bad):
-        return None
-    planned = {name: int(plan["ephemeral"][name]) for name in ("first", "last")}
+        return {}
     drawn = {
         target: (int(one["first"]), int(one["last"]))
         for _source, target in cause.links
         for one in ranges.get(target, ())
         if one["name"] == "ephemeral"
     }
-    wrong = [host for host, span in drawn.items() if span != (planned["first"], planned["last"])]
-    if not wrong:
-        return None
-    return Remedy(
-        FIX_RANGE.format(
-            names(wrong), intervals.text([drawn[wrong[0]]]), intervals.text([(planned["first"], planned["last"])])
-        ),
-        repair.site("kernel_tuning", wrong),
-        {host: {"kernel_tuning_ephemeral_range": planned} for host in wrong},
-        sure=True,
-    )
+    return {host: span for host, span in drawn.items() if span != _planned(plan)}
+
+
+def _planned(plan: Mapping[str, Any]) -> tuple[int, int]:
+    return int(plan["ephemeral"]["first"]), int(plan["ephemeral"]["last"])
+
+
+def _by_range(drawn: Mapping[str, tuple[int, int]], planned: tuple[int, int]) -> Remedy:
+    hosts = list(drawn)
+    said = FIX_RANGE.format(names(hosts), intervals.text([drawn[hosts[0]]]), intervals.text([planned]))
+    return Remedy(said, repair.site("kernel_tuning", hosts), sure=True)

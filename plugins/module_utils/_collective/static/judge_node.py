@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import ERROR, WARNING, Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.node import listed
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.repair import without_override
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static.resources import (
     DENIAL_MINUTES,
     UNLIMITED,
@@ -40,8 +41,14 @@ MIB = 1 << 20
 #: Listeners that a finding shows as its evidence.
 MOST_PLACES = 10
 
-FIX_PORTS = "let role kernel_tuning set net.ipv4.ip_local_port_range; `sysctl --system` tells who sets another"
-FIX_RESERVED = "let role kernel_tuning set net.ipv4.ip_local_reserved_ports from gpu_cluster_ports.reserved"
+FIX_PORTS = (
+    "let role kernel_tuning set net.ipv4.ip_local_port_range; `sysctl --system` tells who sets another; "
+    f"{without_override('kernel_tuning_ephemeral_range')}"
+)
+FIX_RESERVED = (
+    "let role kernel_tuning set net.ipv4.ip_local_reserved_ports from gpu_cluster_ports.reserved; "
+    f"{without_override('kernel_tuning_reserved_ports')}"
+)
 FIX_LISTENERS = (
     "give jobs another port of the range (torchrun --master-port; gpu-cluster-run finds a free one), or end what "
     "listens there; while a job is at work, the times of the check are too long, and the check slows the job down"
@@ -94,8 +101,6 @@ def _finding(
 def _outside(view: View, plan: Mapping[str, Any]) -> list[Finding]:
     """Nodes whose kernel gives Gloo and NCCL ports that the plan, and so the firewall, does not know."""
     wanted = PortRange(plan["ephemeral"]["first"], plan["ephemeral"]["last"])
-    # The inventory may be what is wrong: a host can have a range of its own there.
-    variables = {"kernel_tuning_ephemeral_range": {"first": wanted.first, "last": wanted.last}}
     alike = together((tuple(said["ephemeral_range"]), host) for host, said in view.static.items())
     found = []
     for (first, last), hosts in alike.items():
@@ -106,10 +111,10 @@ def _outside(view: View, plan: Mapping[str, Any]) -> list[Finding]:
                 f"the kernel of {listed(hosts)} gives out ports {first}-{last}, the port plan knows {wanted.text()}: "
                 f"{ports} are open in no firewall"
             )
-            found.append(_finding("GC-NODE-010", ERROR, hosts, cause, FIX_PORTS, "kernel_tuning", variables))
+            found.append(_finding("GC-NODE-010", ERROR, hosts, cause, FIX_PORTS, "kernel_tuning"))
         elif (first, last) != (wanted.first, wanted.last):
             cause = f"the kernel of {listed(hosts)} gives out ports {first}-{last} only, the plan has {wanted.text()}"
-            found.append(_finding("GC-NODE-010", WARNING, hosts, cause, FIX_PORTS, "kernel_tuning", variables))
+            found.append(_finding("GC-NODE-010", WARNING, hosts, cause, FIX_PORTS, "kernel_tuning"))
     return found
 
 

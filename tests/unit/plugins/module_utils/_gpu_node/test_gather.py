@@ -218,11 +218,11 @@ def test_no_driver_no_question(node: Path) -> None:
 
 
 def test_nvidia_smi_that_hangs_costs_its_deadline_once(node: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core, "SMI_SECONDS", 0.2)
+    monkeypatch.setattr(core, "SMI_SECONDS", 1)
     script(node, "usr/bin/nvidia-smi", f"echo asked >>{node}/asked; sleep 60")
     found = facts(node)
     assert found["gpus"] == [] and (node / "asked").read_text() == "asked\n"
-    assert found["smi_problem"].startswith("nvidia-smi did not end within 0.2 s")
+    assert found["smi_problem"].startswith("nvidia-smi did not end within 1 s")
 
 
 @pytest.mark.parametrize(

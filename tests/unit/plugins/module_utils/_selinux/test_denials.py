@@ -122,7 +122,7 @@ def test_what_happens_again_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [finding.times for finding in found] == [2, 1]
     assert found[0].sentence() == (
         "SELinux denied sshd name_bind on tcp port 2222 since 08:57:02 on 2026-11-21 (2 times); fix: list port 2222 in "
-        "gpu_cluster_ports.ssh (or selinux_policy_ssh_ports) and run site.yml with --tags selinux_policy before sshd "
+        "gpu_cluster_ports.ssh and run site.yml with --tags selinux_policy before sshd "
         "is restarted"
     )
     # What nobody can explain comes last, however early it was.
