@@ -40,7 +40,6 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory i
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import (
     ERR_SAMPLE,
-    ERR_UNREADABLE,
     FABRIC_ADDRESS,
     FABRIC_INTERFACE,
     FURTHER_ADDRESSES,
@@ -250,8 +249,7 @@ def _address_problems(variables: Variables, hosts: Sequence[str]) -> list[Proble
         spelled = management_address(host, own)
         address = address_of(spelled)
         if isinstance(own.get("ansible_host"), Unreadable):
-            rule = ERR_UNREADABLE % own["ansible_host"].reason
-            found.append(Problem("ansible_host", "", rule, "define what the expression refers to"))
+            found.append(own["ansible_host"].problem("ansible_host"))
         elif address is not None and is_sample(address):
             fix = "write the address at which ssh reaches the node"
             found.append(Problem("ansible_host", spelled, ERR_SAMPLE, fix))
@@ -278,8 +276,7 @@ def _port_problems(variables: Variables, hosts: Sequence[str]) -> list[Problem]:
     for host in hosts:
         value = variables[host].get(PORTS)
         if isinstance(value, Unreadable):
-            rule = ERR_UNREADABLE % value.reason
-            problems.append(Problem(PORTS, "", rule, "define what the expression refers to").on(host))
+            problems.append(value.problem(PORTS).on(host))
             continue
         keys[host] = repr(value)
         if keys[host] not in cache:
@@ -362,7 +359,7 @@ def _variable_problems(name: str, value: Any, role: str | None, specs: RoleSpecs
         text = "" if isinstance(value, Unreadable) else shown(value)
         return [Problem(name, text, ERR_UNKNOWN, fix)]
     if isinstance(value, Unreadable):
-        return [Problem(name, "", ERR_UNREADABLE % value.reason, "define what the expression refers to")]
+        return [value.problem(name)]
     found = _web_addresses.secret_problems(name, value)
     if not found and name in OWN_RULES:
         found = OWN_RULES[name](value)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import ERR_UNREADABLE, Unreadable
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import Unreadable
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
 
 GPUS = "gpu_cluster_gpus"
@@ -32,7 +32,7 @@ def count_problems(variable: str) -> Callable[[Any], list[Problem]]:
 
     def problems(value: Any) -> list[Problem]:
         if isinstance(value, Unreadable):
-            return [Problem(variable, "", ERR_UNREADABLE % value.reason, "define what the expression refers to")]
+            return [value.problem(variable)]
         if re.match(r"^(-1|[0-9]{1,2})$", str(value)) and int(value) <= MOST:
             return []
         return [Problem(variable, shown(value), ERR_COUNT, FIX_COUNT)]

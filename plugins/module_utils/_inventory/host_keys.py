@@ -10,7 +10,6 @@ from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_keys.keys import FINGERPRINT as PATTERN
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import (
-    ERR_UNREADABLE,
     Unreadable,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
@@ -46,7 +45,7 @@ def host_key_problems(variables: Mapping[str, Mapping[str, Any]], hosts: Sequenc
 
 def _path(value: Any) -> Problem | None:
     if isinstance(value, Unreadable):
-        return Problem(KNOWN_HOSTS, "", ERR_UNREADABLE % value.reason, "define what the expression refers to")
+        return value.problem(KNOWN_HOSTS)
     if value is None or (isinstance(value, str) and (not value or value.startswith(("/", "~")))):
         return None
     return Problem(KNOWN_HOSTS, shown(value), ERR_PATH, FIX_PATH)
@@ -54,7 +53,7 @@ def _path(value: Any) -> Problem | None:
 
 def _fingerprint(value: Any) -> Problem | None:
     if isinstance(value, Unreadable):
-        return Problem(FINGERPRINT, "", ERR_UNREADABLE % value.reason, "define what the expression refers to")
+        return value.problem(FINGERPRINT)
     if value is None or (isinstance(value, str) and (not value or PATTERN.match(value))):
         return None
     return Problem(FINGERPRINT, shown(value), ERR_FINGERPRINT, FIX_FINGERPRINT)

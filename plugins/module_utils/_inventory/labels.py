@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import ERR_UNREADABLE, Unreadable
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import Unreadable
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
 
 LABELS = "gpu_cluster_labels"
@@ -28,7 +28,7 @@ FIX = "write where the machine stands, and quote values that look like numbers"
 def label_problems(value: Any) -> list[Problem]:
     """What is wrong with the labels of one host."""
     if isinstance(value, Unreadable):
-        return [Problem(LABELS, "", ERR_UNREADABLE % value.reason, "define what the expression refers to")]
+        return [value.problem(LABELS)]
     if not isinstance(value, Mapping):
         return [Problem(LABELS, shown(value), ERR_LABELS, FIX)]
     problems = []

@@ -41,6 +41,9 @@ ERR_NOT_A_HOST = "is not the address of a network card (%s)"
 ERR_SAMPLE = "still holds the sample value"
 ERR_INTERFACE = "expected the name of a network card: 1 to 15 characters, no blanks, no '/'"
 ERR_UNREADABLE = "cannot be evaluated: %s"
+#: What an expression cannot use in a variable that is read out of hostvars before any node was asked.
+NOT_YET = ("hostvars", "ansible_facts")
+FIX_NOT_YET = "write the value, or name a variable of this host: there is no {} when the inventory is read"
 ERR_NOT_ADDRESSES = "expected a list of addresses without prefix length"
 ERR_NOT_ADDRESS = "expected an IPv4 or IPv6 address of this host, without prefix length"
 
@@ -52,6 +55,12 @@ class Unreadable:
     """Stands for the value of a variable that could not be templated or decrypted."""
 
     reason: str
+
+    def problem(self, variable: str) -> Problem:
+        """What is wrong with the variable that has this value."""
+        early = [name for name in NOT_YET if name in self.reason]
+        fix = FIX_NOT_YET.format(" and ".join(early)) if early else "define what the expression refers to"
+        return Problem(variable, "", ERR_UNREADABLE % self.reason, fix)
 
 
 @dataclass(frozen=True)
@@ -114,7 +123,7 @@ def fabric_address_problems(value: Any) -> list[Problem]:
     if value is None:
         return problem(ERR_MISSING, f"{example} in the host's entry of the inventory")
     if isinstance(value, Unreadable):
-        return [Problem(FABRIC_ADDRESS, "", ERR_UNREADABLE % value.reason, "define what the expression refers to")]
+        return [value.problem(FABRIC_ADDRESS)]
     interface = interface_of(value)
     if interface is None:
         return problem(ERR_NOT_CIDR, example)
@@ -139,7 +148,7 @@ def fabric_interface_problems(value: Any) -> list[Problem]:
         fix = 'write it like "ens1f0"; `ip -br link` on the node lists the names'
         return [Problem(FABRIC_INTERFACE, "", ERR_MISSING, fix)]
     if isinstance(value, Unreadable):
-        return [Problem(FABRIC_INTERFACE, "", ERR_UNREADABLE % value.reason, "define what the expression refers to")]
+        return [value.problem(FABRIC_INTERFACE)]
     if not isinstance(value, str) or not _INTERFACE_NAME.match(value) or value in (".", ".."):
         return [Problem(FABRIC_INTERFACE, shown(value), ERR_INTERFACE, "`ip -br link` on the node lists the names")]
     return []
@@ -151,7 +160,7 @@ def further_address_problems(value: Any) -> list[Problem]:
     if value is None:
         return []
     if isinstance(value, Unreadable):
-        return [Problem(FURTHER_ADDRESSES, "", ERR_UNREADABLE % value.reason, "define what the expression refers to")]
+        return [value.problem(FURTHER_ADDRESSES)]
     if not isinstance(value, (list, tuple)):
         return [Problem(FURTHER_ADDRESSES, shown(value), ERR_NOT_ADDRESSES, example)]
     problems = []

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import ERR_UNREADABLE, Unreadable
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import Unreadable
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import wishes
 
@@ -26,8 +26,7 @@ def user_problems(variables: Mapping[str, Mapping[str, Any]], hosts: Sequence[st
     for host in hosts:
         value = variables[host].get(USER, DEFAULT)
         if isinstance(value, Unreadable):
-            rule = ERR_UNREADABLE % value.reason
-            problems.append(Problem(USER, "", rule, "define what the expression refers to").on(host))
+            problems.append(value.problem(USER).on(host))
         elif not isinstance(value, str) or not wishes.USER.fullmatch(value) or value == wishes.ROOT:
             problems.append(Problem(USER, shown(value), wishes.ERR_USER, "write a name such as train").on(host))
         else:

@@ -148,6 +148,17 @@ def test_entries_that_cannot_be_evaluated() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "reason",
+    ["'hostvars' is undefined", "{{ hostvars['n1'].address }} refers to something undefined"],
+    ids=["2.19", "2.16"],
+)
+def test_an_expression_with_hostvars_is_answered_with_what_works_instead(reason: str) -> None:
+    """Ansible itself has no hostvars in what is read out of hostvars."""
+    fix = Unreadable(reason).problem("gpu_cluster_user").fix
+    assert fix == "write the value, or name a variable of this host: there is no hostvars when the inventory is read"
+
+
 @pytest.mark.parametrize("name", ["10.0.0.9", "-x", "a b", "a/b"])
 def test_a_name_that_the_hosts_file_cannot_hold(name: str) -> None:
     variables = inventory()
