@@ -13,6 +13,7 @@ import pytest
 import yaml
 from ansible.errors import AnsibleFilterError
 
+from ansible_collections.baremetal.gpu_cluster.plugins.filter.beside_inventory import beside_inventory
 from ansible_collections.baremetal.gpu_cluster.plugins.filter.cluster_members import cluster_members
 from ansible_collections.baremetal.gpu_cluster.plugins.filter.host_problems import host_problems
 from ansible_collections.baremetal.gpu_cluster.plugins.filter.hosts_block import hosts_block
@@ -161,3 +162,16 @@ def test_the_runtime_asks_for_the_ranks_by_the_name_that_preflight_registers() -
     }
     asked = re.findall(r"member_slots\([^,]*, '(\w+)'\)", (root / "playbooks" / "runtime.yml").read_text())
     assert len(asked) == 1 and asked[0] in registered
+
+
+def test_a_file_beside_the_inventory_is_one_for_all_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = tmp_path / "prod" / "rack1" / "hosts.yml"
+    inner.parent.mkdir(parents=True)
+    inner.touch()
+    folder = str(tmp_path / "prod")
+    assert beside_inventory([folder, str(inner)], "lock") == f"{folder}/lock"
+    assert beside_inventory([str(inner)], "lock") == f"{folder}/rack1/lock"
+    assert beside_inventory(["n1,n2", folder], "lock") == f"{folder}/lock"
+    assert beside_inventory(["n1,n2"], "lock") == "" == beside_inventory([], "lock")
+    monkeypatch.chdir(tmp_path)
+    assert beside_inventory(["prod/"], "lock") == f"{folder}/lock"
