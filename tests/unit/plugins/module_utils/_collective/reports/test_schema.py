@@ -10,6 +10,7 @@ import dataclasses
 import json
 import random
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import project
@@ -21,6 +22,9 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import protocol as mesh
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import results as rank_results
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import schema
+
+#: Every key that reports of this version have had.
+PUBLISHED = Path(__file__).parent / f"keys_of_version_{schema.VERSION}.txt"
 
 
 def as_read(report: samples.Report) -> Any:
@@ -65,6 +69,24 @@ def test_what_the_diagnosis_writes_is_what_is_documented() -> None:
     assert names(verdict.Stage) == set(schema.STAGE["properties"])
     answers = {verdict.PASSED, verdict.FAILED, verdict.NOT_VALIDATED}
     assert answers == set(schema.SCHEMA["properties"]["verdict"]["enum"])
+
+
+def keys(node: Any, place: str = "") -> set[str]:
+    """The keys that a report of this schema has, with their places."""
+    found: set[str] = set()
+    for name, below in node.get("properties", {}).items():
+        found |= {f"{place}{name}"} | keys(below, f"{place}{name}.")
+    for word in ("items", "additionalProperties"):
+        if isinstance(node.get(word), dict):
+            found |= keys(node[word], f"{place}{word}.")
+    return found
+
+
+def test_within_one_version_keys_are_added_and_none_is_removed() -> None:
+    """A new key goes into the list as well; one that has to go needs the next version, with a list of its own."""
+    published = set(PUBLISHED.read_text(encoding="utf-8").split())
+    assert published - keys(schema.SCHEMA) == set(), "removed"
+    assert keys(schema.SCHEMA) - published == set(), f"not in {PUBLISHED.name} yet"
 
 
 def test_the_results_of_links_are_documented() -> None:
