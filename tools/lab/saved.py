@@ -19,7 +19,7 @@ import project
 #: The files that decide what a run of the roles leaves behind, relative to the checkout; a folder with all below it.
 INPUTS = (
     *("ansible.cfg", "galaxy.yml", "site.yml", "inventories", "meta", "playbooks", "plugins", "roles"),
-    *("molecule/shared", "tools/lab", "tools/project.py", "tools/setup.py", "tools/requirements"),
+    *(".config/molecule", "molecule/shared", "tools/lab", "tools/project.py", "tools/setup.py", "tools/requirements"),
 )
 
 

@@ -82,7 +82,7 @@ def test_every_folder_of_the_tree_decides_or_is_known_not_to() -> None:
     """A new folder at the top is to be thought about."""
     tops = {file.parts[0] for file in saved.project.source_files() if len(file.parts) > 1}
     deciding = {name.partition("/")[0] for name in saved.INPUTS}
-    assert tops - deciding == {".ci", ".config", ".github", "changelogs", "docs", "tests"}
+    assert tops - deciding == {".ci", ".github", "changelogs", "docs", "tests"}
 
 
 def test_only_the_whole_set_of_nodes_is_used(tree: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
