@@ -103,13 +103,15 @@ def of_ansible() -> list[str]:
     return [str(path.relative_to(project.ROOT)) for path in [*others, *reaching]]
 
 
-def scenario(name: str, budget: int, needs: frozenset[str], chosen: str = scenarios.SHORT) -> Part:
+def scenario(
+    name: str, budget: int, needs: frozenset[str], chosen: str = scenarios.SHORT, title: str | None = None
+) -> Part:
     """A molecule scenario; its long tests are a part of their own.
 
     The virtual machine goes before others: programs on it give up after seconds of its clock, which are full seconds
     only while its emulated processor has a real one.
     """
-    title = name if chosen == scenarios.SHORT else f"{name}-long"
+    title = title or (name if chosen == scenarios.SHORT else f"{name}-long")
     about = f"molecule/{name}, tests that are {chosen}"
     return Part(title, about, lambda: scenarios.run(name, chosen), budget, needs, -5 if needs == MACHINE else 0)
 
@@ -146,7 +148,7 @@ PARTS = (
 )
 #: Those that take too long for every run. What is timed most closely runs alone.
 LONG_PARTS = (
-    scenario("faults", 3000, LAB),
+    scenario("faults", 3000, LAB, title="faults-lab"),
     scenario("cluster", 1500, LAB, scenarios.LONG),
     scenario("jobs", 1500, JOBS, scenarios.LONG),
     scenario("vm", 1800, MACHINE, scenarios.LONG),

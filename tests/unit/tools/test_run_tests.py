@@ -121,6 +121,9 @@ def test_parts_and_groups_are_called_by_name() -> None:
     def names(*words: str) -> list[str]:
         return [part.name for part in run_tests.named(words)]
 
+    # A part that is started beside others is called by its name.
+    for part in [*run_tests.PARTS, *run_tests.LONG_PARTS]:
+        assert names(part.name) == [part.name]
     assert names("lint", "unit") == ["unit", "lint"]
     assert names("molecule") == ["cluster", "jobs", "canary"]
     assert names("vm", "molecule-vm") == ["vm"]
