@@ -66,3 +66,11 @@ def test_the_table_names_exact_versions() -> None:
     text = compat.table([compat.Result(row, "2.16.19", "3.11.2", "passed", 61.4)], "2026-01-31")
     wanted = "| 2.16.19 | 3.11.2 | root, this collection's ansible.cfg | passed | 61 | 2026-01-31 |"
     assert text.splitlines()[-1] == wanted
+
+
+def test_a_newest_release_that_is_one_of_the_others_does_not_run_again() -> None:
+    older, newest = compat.rows(["2.19/root", f"{compat.NEWEST}/root"])
+    (sudo,) = compat.rows([f"{compat.NEWEST}/sudo"])
+    ran = [compat.Result(older, "2.19.14", "3.11.2", "passed", 61.4)]
+    assert compat.same(ran, newest, "2.19.14", "3.11.2") == ran[0]
+    assert compat.same(ran, newest, "2.20.1", "3.12.3") is None and compat.same(ran, sudo, "2.19.14", "3.11.2") is None
