@@ -135,7 +135,8 @@ def held_of(said: Any, plan: Mapping[str, Any], host: str) -> list[authority.Hel
         if (
             not isinstance(name, str)
             or name not in names
-            or type(serial) is not int
+            or not isinstance(serial, int)
+            or isinstance(serial, bool)
             or not 0 <= serial < 2**64
             or not isinstance(ours, bool)
         ):

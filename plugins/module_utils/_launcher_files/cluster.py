@@ -180,7 +180,8 @@ def kept_slots(text: str) -> dict[str, int]:
         found = {entry["name"]: entry["slots"] for entry in entries}
     except (ValueError, KeyError, TypeError, RecursionError):
         return {}
-    return {name: count for name, count in found.items() if type(count) is int and 1 <= count <= MOST_SLOTS}
+    counted = {name: n for name, n in found.items() if isinstance(n, int) and not isinstance(n, bool)}
+    return {name: count for name, count in counted.items() if 1 <= count <= MOST_SLOTS}
 
 
 def settled_slots(given: Any, names: Sequence[str], kept: Mapping[str, int]) -> tuple[Any, list[str]]:

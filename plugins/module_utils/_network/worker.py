@@ -466,8 +466,8 @@ class Worker(Program):
             command("nmcli", "connection", "reload")
             self.still_active()
         except (ChangeError, OSError) as error:
-            for source, target in moved:
-                move(target, source)
+            for place, aside in moved:
+                move(aside, place)
             for name, text in self.before["profiles"].items():
                 put_back(os.path.join(PERSISTENT, name), text, 0o600)
             if self.job["sysctl"]:
