@@ -427,10 +427,10 @@ def test_clients_that_take_all_descriptors_cost_no_processor_and_shut_nobody_out
 def test_a_client_that_says_nothing_is_closed_and_one_that_goes_on_is_not(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_dir, process = start(GOOD, lifetime_seconds=8)
+    run_dir, process = start(GOOD, lifetime_seconds=10)
     process.kill()
     process.wait()
-    monkeypatch.setattr(worker, "IDLE_SECONDS", 1.0)
+    monkeypatch.setattr(worker, "IDLE_SECONDS", 2.5)
     monkeypatch.setattr(worker.Worker, "allow_open_files", lambda _worker: None)
     here = worker.Worker(str(run_dir))
     running = threading.Thread(target=here.run)
@@ -439,11 +439,11 @@ def test_a_client_that_says_nothing_is_closed_and_one_that_goes_on_is_not(
     try:
         ports = state(run_dir, "waiting")["ports"]
         for one in (silent, talking):
-            one.settimeout(6)
+            one.settimeout(15)
             one.connect(("127.0.0.1", ports[0]["port"]))
         talking.sendall(mesh.header(NONCE, 8))
         for _number in range(8):
-            time.sleep(0.3)
+            time.sleep(0.4)
             talking.sendall(b"x")
         assert talking.recv(100) == mesh.answer(NONCE)
         assert silent.recv(1) == b""
