@@ -127,7 +127,10 @@ options:
     type: dict
     suboptions:
       index_url:
-        description: Address of a package index.
+        description:
+          - Address of a package index. When it and O(wheels.folder) are empty, the index that pip on the node is
+            configured for is asked, or pip's default. Only a page without the version counts then, and not an index
+            that does not answer.
         type: str
         default: ""
       folder:

@@ -19,6 +19,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.p
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import Mover
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import (
     openpgp,
+    pip_settings,
     plan,
     probe,
     repo_file,
@@ -305,6 +306,7 @@ def _ask_wheels(asking: Asking, given: Mapping[str, Any], routes: Routes, node: 
     names_of = given.get("variables") or {}
     pins = names_of.get("requirements") or {}
     folder, index_url = given.get("folder", ""), str(given.get("index_url", "")).rstrip("/")
+    of_pip = "" if folder or index_url or not requirements else pip_settings.index(os.environ, os.path.expanduser("~"))
     if folder:
         wheels = verdict.Wheels(names_of.get("folder") or WHEEL_FOLDER_VARIABLE, folder, "", requirements, pins)
         names = tuple(os.listdir(folder)) if os.path.isdir(folder) else None
@@ -312,16 +314,20 @@ def _ask_wheels(asking: Asking, given: Mapping[str, Any], routes: Routes, node: 
             fix = "mount or copy the folder to the node, or correct the path"
             problems.append(Problem(wheels.variable, shown(folder), verdict.ERR_NO_FOLDER, fix))
         found = [verdict.wheel_problem(wheels, one, names, node.arch) for one in requirements if names is not None]
-    elif index_url:
-        wheels = verdict.Wheels(names_of.get("index_url") or wishes.INDEX_VARIABLE, "", index_url, requirements, pins)
+    elif index_url or of_pip:
+        place, variable = index_url or of_pip, names_of.get("index_url") or wishes.INDEX_VARIABLE
+        wheels = verdict.Wheels(variable, "", place, requirements, pins)
         pages = {
-            one: probe.Question(
-                f"{index_url}/{verdict.normal_name(verdict.split_requirement(one)[0])}/", routes.route()
-            )
+            one: probe.Question(f"{place}/{verdict.normal_name(verdict.split_requirement(one)[0])}/", routes.route())
             for one in requirements
         }
         asking.all(list(pages.values()))
-        found = [verdict.index_problem(wheels, one, asking.answers[page], node.arch) for one, page in pages.items()]
+        answers = {one: asking.answers[page] for one, page in pages.items()}
+        if of_pip:
+            # Nobody named it, and pip may get there in another way: only what it says for sure counts.
+            found = [verdict.default_index_problem(wheels, one, told, node.arch) for one, told in answers.items()]
+        else:
+            found = [verdict.index_problem(wheels, one, told, node.arch) for one, told in answers.items()]
     else:
         found = []
     problems += [problem for problem in found if problem]

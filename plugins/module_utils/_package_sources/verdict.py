@@ -347,6 +347,14 @@ def index_problem(wheels: Wheels, requirement: str, answer: probe.Answer, arch: 
     return wheel_problem(wheels, requirement, index_page_names(answer.body), arch)
 
 
+def default_index_problem(wheels: Wheels, requirement: str, answer: probe.Answer, arch: str) -> Problem | None:
+    """The same of an index that did not answer, or that has a page of the package, or says that it has none."""
+    if (answer.kind, answer.status) == (probe.STATUS, 404):
+        return wheel_problem(wheels, requirement, (), arch)
+    names = index_page_names(answer.body) if answer.kind == probe.OK else ()
+    return wheel_problem(wheels, requirement, names, arch) if names else None
+
+
 def names_by_repository(lines: Sequence[str]) -> Mapping[str, set[tuple[str, str]]]:
     """Name and architecture by repository, of lines as ``QUERY_FORMAT`` makes dnf print them."""
     found: dict[str, set[tuple[str, str]]] = {}

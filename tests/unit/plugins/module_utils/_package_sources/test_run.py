@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -338,6 +339,35 @@ def test_a_version_of_torch_that_the_index_lacks_is_named_by_its_own_variable(wo
     assert all(
         one.startswith("torch_runtime_index_url = ") for one in world.refused(wheels={**wheels, "variables": variables})
     )
+
+
+def test_a_version_that_the_default_index_of_pip_lacks_is_named_too(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    wheels = {
+        "prefix": "/none",
+        "requirements": ["torch==2.99.0"],
+        "variables": {"requirements": {"torch": "torch_runtime_version", "*": "torch_runtime_extra_requirements"}},
+    }
+    page = b'<a href="torch-2.13.0-cp312-cp312-manylinux_2_28_x86_64.whl#sha256=0">torch</a>'
+    world.network["https://pypi.org/simple/torch/"] = page
+    world.network["https://pip.example.com/torch/"] = page
+    said = (
+        "torch_runtime_version = '2.99.0': the index {} holds no wheel of torch==2.99.0 for x86_64; it has 2.13.0. "
+        "Fix: add the wheel, or pin a version that is there."
+    )
+    assert world.refused(wheels=wheels) == [said.format("https://pypi.org/simple")]
+    world.files["/etc/pip.conf"] = "[global]\nindex_url = https://pip.example.com/\n"
+    assert world.refused(wheels=wheels) == [said.format("https://pip.example.com")]
+    world.run(wheels={**wheels, "requirements": ["torch==2.13.0"]})
+    # An index without such a package says so; one that cannot be reached says nothing.
+    missing = world.refused(wheels={**wheels, "requirements": ["nmpy==2.3.4"]})
+    assert ["the index https://pip.example.com holds no wheel of nmpy==2.3.4" in one for one in missing] == [True]
+    unreachable = Answer("https://pip.example.com/torch/", probe.TIMEOUT)
+    monkeypatch.setattr(probe, "fetch_all", lambda questions, seconds: dict.fromkeys(questions, unreachable))
+    world.run(wheels=wheels)
 
 
 def test_a_folder_of_wheels_wins_over_the_index(world: World, tmp_path: Path) -> None:
