@@ -36,6 +36,7 @@ NOT_CHECKED = (
     "the group {group} with --limit, or name another group with -e gpu_cluster_group=NAME; a playbook of your own "
     "imports baremetal.gpu_cluster.inventory first."
 )
+NOT_CHOSEN = "The hosts of this play are not chosen: {options} left out the task that does it"
 
 #: The groups and members without a problem in this run. What roles set afterwards is not the inventory.
 _sound: set[tuple[str, ...]] = set()
@@ -47,7 +48,8 @@ def sound_targets(hostvars: Mapping[str, Any], variable: str = "") -> Any:
     """See sound_targets.yml."""
     own = hostvars["localhost"] if hostvars else {}
     targets = (own.get(variable) or "nobody") if variable else play_targets(own)
-    if _command_line.read().only_lists:
+    command = _command_line.read()
+    if command.only_lists:
         return targets
     _refuse_injected_facts()
     group = str(own.get("gpu_cluster_group") or GROUP)
@@ -57,6 +59,9 @@ def sound_targets(hostvars: Mapping[str, Any], variable: str = "") -> Any:
     if (group, *members) not in _sound:
         _refuse(inventory_problems(hostvars, members, group), "in the inventory", members)
         _sound.add((group, *members))
+    if variable and not own.get(variable):
+        found = nothing_changed(NOT_CHOSEN.format(options=command.partial() or "something"))
+        raise AnsibleFilterError(f"{found}. Fix: run the whole playbook.")
     _acting.append(targets)
     return targets
 

@@ -266,3 +266,17 @@ def test_what_stands_for_ssh_is_called_when_the_inventory_is_good(site: Site) ->
     assert nobody.code != 0 and "--limit localhost has no member of the group gpu_cluster" in nobody.text, nobody.text
     shown = set(re.findall(r"\w+", " ".join(re.findall(r"TAGS: \[(.*)\]", listed.text))))
     assert tags_in([PLAYBOOKS[name] for name in ("inventory", *phases())]) == shown
+
+
+def test_no_part_of_a_rebuild_turns_to_all_members(site: Site) -> None:
+    """The hosts of its plays are all members, where the task that turns to rebuild_hosts is left out."""
+    rebuild = (f"{project.COLLECTION}.rebuild", "-e", "rebuild_hosts=n2")
+    chosen = [("--skip-tags", skipped) for skipped in ("always", "always,preflight", "always,cluster_hosts")]
+    tasks = ("Learn which host key each host offers", "Render the block", "Read what the nodes should agree in")
+    chosen += [("--start-at-task", task) for task in tasks]
+    for words in chosen:
+        site.add("good", *rebuild, *words)
+    for words, ended in zip(chosen, site.run(), strict=True):
+        assert ended.code != 0 and not ended.contacts, f"{words}: {ended.text}"
+        assert "The hosts of this play are not chosen: " in ended.text, ended.text
+        assert "nothing was changed and no host was contacted" in ended.text, ended.text

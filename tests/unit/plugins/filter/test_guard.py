@@ -68,7 +68,6 @@ def refusal(**given: Any) -> str:
         ({"gpu_cluster_group": "rack1"}, "", "rack1"),
         ({"__gpu_cluster_targets": ["n2"]}, "", ["n2"]),
         ({"__rebuild_pair": ["n1", "n2"]}, "__rebuild_pair", ["n1", "n2"]),
-        ({}, "__rebuild_pair", "nobody"),
     ],
 )
 def test_hosts_of_a_good_inventory(own: dict[str, Any], variable: str, expected: object) -> None:
@@ -82,6 +81,16 @@ def test_problems_are_refused_whatever_is_selected(type_it: Type, options: dict[
     assert text.startswith("2 problem(s) in the inventory; nothing was changed and no host was contacted.\n"), text
     assert "is also the fabric address of n2. Fix:" in text
     assert "is also the fabric address of n2" in refusal(hostvars=hostvars(bad=True, __x=MEMBERS), variable="__x")
+
+
+@pytest.mark.parametrize("value", [{}, {"__rebuild_pair": ""}, {"__rebuild_pair": []}])
+def test_a_play_on_chosen_hosts_is_refused_where_nothing_chose_them(type_it: Type, value: dict[str, Any]) -> None:
+    type_it("baremetal.gpu_cluster.rebuild", start_at_task="Render the block")
+    text = refusal(hostvars=hostvars(**value), variable="__rebuild_pair")
+    assert "not chosen: --start-at-task 'Render the block' left out the task" in text, text
+    assert "nothing was changed and no host was contacted. Fix: run the whole playbook." in text, text
+    type_it("baremetal.gpu_cluster.rebuild", listhosts=True)
+    assert guard.sound_targets(hostvars(**value), "__rebuild_pair") == "nobody"
 
 
 def test_without_variables_of_hosts_nothing_is_let_through() -> None:
