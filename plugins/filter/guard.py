@@ -71,7 +71,7 @@ def known_tags(hosts: str) -> str:
     command = _command_line.read()
     if not command.only_lists:
         _refuse_injected_facts()
-        _refuse(command.tag_problems(), "on the command line")
+        _refuse(command.problems(), "on the command line")
     return hosts
 
 

@@ -53,12 +53,16 @@ class CommandLine:
             run_tags.is_shipped(entries, shipped()) for entries in self.playbooks.values()
         )
 
-    def tag_problems(self) -> list[dict[str, str]]:
-        """Tags that no task has. A playbook of the user may have tags of its own, so nothing is refused there."""
+    def problems(self) -> list[dict[str, str]]:
+        """Tags and a first task that do not exist. Nothing is refused where a playbook of the user may have its own."""
         if not self.is_ours:
             return []
         wanted, skipped = (sorted(self.options.get(name) or ()) for name in ("tags", "skip_tags"))
-        return [problem.as_dict() for problem in run_tags.tag_problems(wanted, skipped, self.playbooks, shipped())]
+        found = run_tags.tag_problems(wanted, skipped, self.playbooks, shipped())
+        start = self.options.get("start_at_task")
+        if start:
+            found += run_tags.start_problems(str(start), self.playbooks, shipped(), _tasks_of)
+        return [problem.as_dict() for problem in found]
 
     def partial(self) -> str:
         """The options that leave something out, as they were typed; empty for a whole run."""
@@ -96,6 +100,12 @@ def _entries(name: str) -> Any:
         return [entry] if run_tags.imported(entry) else _read(path)
     except (OSError, ValueError, yaml.YAMLError):
         return None
+
+
+def _tasks_of(role: str, name: str) -> Any:
+    """The tasks in a file of a role of the collection; none of another one."""
+    path = PLAYBOOKS.parent / "roles" / role.rpartition(".")[2] / "tasks" / f"{name.removesuffix('.yml')}.yml"
+    return _read(path) if path.is_file() else []
 
 
 def _read(path: Path) -> Any:

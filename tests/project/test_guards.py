@@ -10,12 +10,16 @@ import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 import project
 import pytest
 import yaml
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import run_tags
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _command_line
 
 SITE = f"{project.COLLECTION}.site"
 #: Filters for the hosts of a play: the guard, and those for plays that act on no node.
@@ -109,6 +113,20 @@ def test_every_play_that_can_act_is_guarded_by_its_hosts(play: dict[str, Any]) -
 def test_every_playbook_begins_with_the_inventory(name: str) -> None:
     """It tells all problems in a table, and makes the variables of the hosts known to the guard."""
     assert first_import(name) == "inventory"
+
+
+@pytest.mark.parametrize("name", sorted(PLAYBOOKS))
+def test_every_task_of_list_tasks_is_one_at_which_a_run_can_start(name: str) -> None:
+    """What Ansible lists is what it can start at: the guard knows these names, and no others."""
+    command = (str(project.BIN / "ansible-playbook"), f"{project.COLLECTION}.{name}", "--list-tasks", "-i", "n1,")
+    environment = project.tool_environment(ANSIBLE_NOCOLOR="1")
+    done = subprocess.run(command, cwd=project.ROOT, env=environment, capture_output=True, text=True, check=True)
+    listed = {line.strip() for line in re.findall(r"^      (.*)\tTAGS: ", done.stdout, re.MULTILINE)}
+    listed = {re.sub(r"^\S+ : ", "", line) for line in listed}
+    known = set(run_tags.task_names(PLAYBOOKS[name], PLAYBOOKS, _command_line._tasks_of))
+    assert listed
+    own = {line for line in listed if fnmatch(line, run_tags.ARGUMENTS)}
+    assert listed - own == {task for task in known if " : " not in task}
 
 
 def test_all_tags_stand_in_the_playbooks() -> None:
@@ -206,9 +224,11 @@ def partial_runs() -> Iterator[Sequence[str]]:
     for task in ("Render the block", "Say what ran, and whether the cluster is validated"):
         yield "site.yml", "--start-at-task", task
         yield "site.yml", "--start-at-task", task, "--limit", "n1"
-    for name in ("network", "base", "gpu", "runtime", "check", "host_keys", "revoke", "rebuild"):
+    for name in sorted(set(PLAYBOOKS) - {"inventory", "site"}):
         given = ("-e", "revoke_hosts=n2", "-e", "rebuild_hosts=n2")
-        yield f"{project.COLLECTION}.{name}", "--skip-tags", "always,preflight", *given
+        yield f"{project.COLLECTION}.{name}", "--skip-tags", "tagged", *given
+    yield f"{project.COLLECTION}.preflight", "--skip-tags", "all"
+    yield f"{project.COLLECTION}.preflight", "--start-at-task", "Hosts | Stop all when*"
 
 
 def test_no_part_of_a_run_gets_past_a_refused_inventory(site: Site) -> None:
@@ -243,7 +263,12 @@ def test_what_stands_for_ssh_is_called_when_the_inventory_is_good(site: Site) ->
         "good", "site.yml", "--tags", "always", "--skip-tags", "molecule-notest,notest,molecule-idempotence-notest"
     )
     site.add("good", "site.yml", "-i", "localhost,", "--limit", "localhost")
-    contacted, always, unknown, elsewhere, own, own_refused, listed, molecule, nobody = site.run()
+    site.add("good", "site.yml", "--start-at-task", "Render the blok")
+    # Nothing but tasks that are always run would be left of these.
+    site.add("good", f"{project.COLLECTION}.check", "--tags", "preflight")
+    site.add("good", f"{project.COLLECTION}.revoke", "--tags", "always", "-e", "revoke_hosts=n2")
+    site.add("good", f"{project.COLLECTION}.revoke", "--skip-tags", "ssh_mesh", "-e", "revoke_hosts=n2")
+    contacted, always, unknown, elsewhere, own, own_refused, listed, molecule, nobody, *nothing = site.run()
     assert contacted.code != 0 and all(f"10.9.0.{number}" in contacted.contacts for number in (1, 2, 3))
     assert always.code == 0 and not always.contacts, always.text
     line = (
@@ -264,12 +289,23 @@ def test_what_stands_for_ssh_is_called_when_the_inventory_is_good(site: Site) ->
     assert listed.code == 0
     assert molecule.code == 0, molecule.text
     assert nobody.code != 0 and "--limit localhost has no member of the group gpu_cluster" in nobody.text, nobody.text
+    for ended, sentence in zip(
+        nothing,
+        (
+            "Fix: write 'Render the block'.",
+            "--tags = 'preflight': no task of baremetal.gpu_cluster.check has this tag",
+            "Nothing was revoked: there is no authority in",
+            "The hosts of this play are not chosen: --skip-tags ssh_mesh left out the task",
+        ),
+        strict=True,
+    ):
+        assert ended.code != 0 and sentence in ended.text, ended.text
     shown = set(re.findall(r"\w+", " ".join(re.findall(r"TAGS: \[(.*)\]", listed.text))))
     assert tags_in([PLAYBOOKS[name] for name in ("inventory", *phases())]) == shown
 
 
 def test_no_part_of_a_rebuild_turns_to_all_members(site: Site) -> None:
-    """The hosts of its plays are all members, where the task that turns to rebuild_hosts is left out."""
+    """The phases run on all members as long as no task has turned to rebuild_hosts."""
     rebuild = (f"{project.COLLECTION}.rebuild", "-e", "rebuild_hosts=n2")
     chosen = [("--skip-tags", skipped) for skipped in ("always", "always,preflight", "always,cluster_hosts")]
     tasks = ("Learn which host key each host offers", "Render the block", "Read what the nodes should agree in")

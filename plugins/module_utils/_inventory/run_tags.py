@@ -1,15 +1,16 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which tags a playbook of the collection knows, and what is wrong with those on the command line. Pure.
+"""Which tags and tasks a playbook of the collection has, and what is wrong with those on the command line. Pure.
 
-A playbook is given as the list of its entries, as YAML reads it. A tag that no task has selects nothing: such a run
-would end green and do nothing.
+A playbook is given as the list of its entries, as YAML reads it. A tag that no task has selects nothing, and so does
+the name of a first task that does not exist: such a run would end green and do nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatch
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, nearest, shown
@@ -27,9 +28,16 @@ PASSED = "PASSED"
 
 ERR_NO_TASK = "no task of %s has this tag"
 ERR_NOWHERE = "no task of this collection has this tag"
+ERR_NO_START = "no task of %s has this name, or it is known only while the playbook runs"
+#: Ansible's own task before the first one of a role.
+ARGUMENTS = "Validating arguments against arg spec *"
+#: Those that run where nothing fails.
+TASK_LISTS = ("pre_tasks", "tasks", "post_tasks", "block", "always")
 
 Entries = Sequence[Any]
 Shipped = Mapping[str, Entries]
+#: The tasks in a file of a role, by the names of both.
+TasksOf = Callable[[str, str], Entries]
 
 
 def imported(entry: Any) -> str:
@@ -70,6 +78,40 @@ def tag_problems(
     problems = [_problem("--tags", tag, no_task, here) for tag in wanted if tag not in here]
     unknown = [tag for tag in skipped if tag not in everywhere | OF_MOLECULE]
     return problems + [_problem("--skip-tags", tag, ERR_NOWHERE, everywhere) for tag in unknown]
+
+
+def task_names(entries: Any, shipped: Shipped, tasks_of: TasksOf, role: str = "") -> Iterator[str]:
+    """The names of all tasks at which a run can start, as they stand and with their role. Includes are not followed."""
+    for entry in entries or ():
+        for name in ("import_role", "import_tasks"):
+            module = f"ansible.builtin.{name}"
+            if module in entry:
+                given = entry[module]
+                where, file = (
+                    (given["name"], given.get("tasks_from", "main")) if name == "import_role" else (role, given)
+                )
+                yield from task_names(tasks_of(where, file), shipped, tasks_of, where)
+                break
+        else:
+            if "name" in entry and not {"hosts", "block", IMPORT[0], IMPORT[1]} & set(entry):
+                yield from (entry["name"], f"{role} : {entry['name']}")
+        for one in entry.get("roles", ()):
+            yield from task_names(tasks_of(one["role"], "main"), shipped, tasks_of, one["role"])
+        for key in TASK_LISTS:
+            yield from task_names(entry.get(key), shipped, tasks_of, role)
+        yield from task_names(shipped.get(imported(entry)), shipped, tasks_of)
+
+
+def start_problems(start: str, playbooks: Mapping[str, Entries], shipped: Shipped, tasks_of: TasksOf) -> list[Problem]:
+    """What ``--start-at-task`` names, where no task has that name. As in Ansible it may be a pattern."""
+    names = {name for entries in playbooks.values() for name in task_names(entries, shipped, tasks_of)}
+    wanted = start.rpartition(" : ")[2]
+    if not start or fnmatch(wanted, ARGUMENTS) or any(start == name or fnmatch(name, start) for name in names):
+        return []
+    near = nearest(start, names)
+    fix = f"write {shown(near)}" if near else "choose among those of --list-tasks"
+    rule = ERR_NO_START % " ".join(playbooks)
+    return [Problem("--start-at-task", shown(start), rule, fix).on(COMMAND_LINE)]
 
 
 def _problem(option: str, tag: str, rule: str, known: set[str]) -> Problem:

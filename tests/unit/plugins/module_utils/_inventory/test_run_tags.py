@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.run_tags import (
     is_shipped,
     run_summary,
+    start_problems,
     tag_problems,
     tags_of,
 )
@@ -60,6 +61,67 @@ def test_the_nearest_tag_is_named() -> None:
         "--tags = 'networks': no task of site.yml has this tag. Fix: write network.",
         "--skip-tags = 'statik_network': no task of this collection has this tag. Fix: write static_network.",
     ]
+
+
+FILES: dict[tuple[str, str], Any] = {
+    ("baremetal.gpu_cluster.static_network", "main"): [
+        {"name": "Import more", "ansible.builtin.import_tasks": "more.yml"},
+        {"name": "Include it", "ansible.builtin.include_tasks": "included.yml"},
+    ],
+    ("baremetal.gpu_cluster.static_network", "more.yml"): [
+        {
+            "name": "In a block",
+            "block": [{"name": "Set it", "ansible.builtin.debug": None}],
+            "always": [{"name": "Close it"}],
+            "rescue": [{"name": "Undo it"}],
+        }
+    ],
+    ("baremetal.gpu_cluster.static_network", "included.yml"): [{"name": "Only at run time"}],
+    ("baremetal.gpu_cluster.common", "reach"): [{"name": "Look whether it answers"}],
+}
+REACH = {
+    "ansible.builtin.import_role": {"name": "baremetal.gpu_cluster.common", "tasks_from": "reach"},
+    "name": "Reach",
+}
+STARTS = {"network": [{**NETWORK[1], "post_tasks": [REACH]}]}
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        *(
+            "",
+            "Set it",
+            "Close it",
+            "Include it",
+            "Set *",
+            "*: Set it",
+            "baremetal.gpu_cluster.static_network : Set it",
+        ),
+        *("Look whether it answers", "Validating arguments against arg spec 'main' - Something"),
+    ],
+)
+def test_a_task_at_which_ansible_can_start_is_no_problem(start: str) -> None:
+    entries = [{IMPORT: "baremetal.gpu_cluster.network"}]
+    assert start_problems(start, {"site.yml": entries}, STARTS, lambda role, file: FILES.get((role, file), [])) == []
+
+
+@pytest.mark.parametrize(
+    ("start", "fix"),
+    [
+        ("Set itt", "write 'Set it'"),
+        ("Only at run time", "choose among those of --list-tasks"),
+        ("Undo it", "choose among those of --list-tasks"),
+        ("In a block", "choose among those of --list-tasks"),
+        ("Import more", "choose among those of --list-tasks"),
+    ],
+)
+def test_a_first_task_that_does_not_exist_is_refused(start: str, fix: str) -> None:
+    found = start_problems(
+        start, {"site.yml": STARTS["network"]}, STARTS, lambda role, file: FILES.get((role, file), [])
+    )
+    rule = "no task of site.yml has this name, or it is known only while the playbook runs"
+    assert [one.sentence() for one in found] == [f"--start-at-task = {start!r}: {rule}. Fix: {fix}."]
 
 
 def test_a_tag_of_another_playbook_may_be_skipped() -> None:
