@@ -139,6 +139,16 @@ def settings(path: Path) -> dict[str, dict[str, str]]:
     }
 
 
+def playbooks_in_commands() -> set[str]:
+    """The files that commands run, in pages of the archive and in what the check prints."""
+    files = [*project.ROOT.glob("*.md"), *project.ROOT.glob("docs/**/*.md"), *project.ROOT.glob("roles/*/README.md")]
+    files += project.ROOT.glob("plugins/**/*.py")
+    commands = re.compile(r"^[^#\n]*ansible-playbook ([\w./-]+\.yml)", re.MULTILINE)
+    found = {name for path in files for name in commands.findall(path.read_text(encoding="utf-8"))}
+    assert "site.yml" in found
+    return found
+
+
 @pytest.mark.parametrize("source", ["archive", "checkout"])
 def test_init_writes_a_folder_in_which_the_commands_work(collections: Path, tmp_path: Path, source: str) -> None:
     """With our settings, and without an environment that says where the collection is; a second time it refuses."""
@@ -156,11 +166,12 @@ def test_init_writes_a_folder_in_which_the_commands_work(collections: Path, tmp_
     environment = project.tool_environment(HOME=str(tmp_path))
     del environment["ANSIBLE_CONFIG"]
     for words, code, said in (
-        ("site --syntax-check", 0, "playbook:"),
-        ("inventory", 2, "still holds the sample value"),
+        (f"{project.COLLECTION}.site --syntax-check", 0, "playbook:"),
+        (f"{project.COLLECTION}.inventory", 2, "still holds the sample value"),
+        *((f"{name} --syntax-check", 0, "playbook:") for name in sorted(playbooks_in_commands())),
     ):
         name, *options = words.split()
-        argv = [str(project.BIN / "ansible-playbook"), f"{project.COLLECTION}.{name}", "-i", "prod", *options]
+        argv = [str(project.BIN / "ansible-playbook"), name, "-i", "prod", *options]
         done = subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == code and said in done.stdout, done.stdout + done.stderr
 
