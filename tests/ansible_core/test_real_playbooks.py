@@ -105,3 +105,30 @@ def test_the_check_runs_with_become(cluster: NetCluster, tmp_path: Path) -> None
     assert returncode == 0 and "PASSED" in text, text[-3000:]
     steps = ("static", "launch", "probe", "go", "collect", "diagnose")
     assert {f"{project.COLLECTION}.collective_{step}" for step in steps} <= {answer["action"] for answer in answers}
+
+
+def test_text_of_a_node_is_no_template(tmp_path: Path) -> None:
+    """As the roles do it: results of all hosts in a variable, and a filter that makes new text of them.
+
+    The other way, an expression that reads hostvars itself, is evaluated by ansible-core before 2.19.
+    """
+    evaluated = tmp_path / "evaluated"
+    template = f"{{{{ lookup('ansible.builtin.pipe', 'touch {evaluated}') }}}}"
+    (tmp_path / "text").write_text(template, encoding="utf-8")
+    gathered = f"hostvars | {project.COLLECTION}.collective_results(['n1'], 'answer')"
+    text = f"map('string') | list | string | {project.COLLECTION}.node_text"
+    tasks = [
+        {"ansible.builtin.command": f"cat {tmp_path}/text", "register": "answer"},
+        {
+            "vars": {"all": f"{{{{ {gathered} }}}}"},
+            "ansible.builtin.set_fact": {"new": f"{{{{ all.values() | {text} }}}}"},
+        },
+        {"ansible.builtin.debug": {"msg": "{{ new }}"}},
+    ]
+    playbook = tmp_path / "play.yml"
+    playbook.write_text(json.dumps([{"hosts": "n1", "gather_facts": False, "tasks": tasks}]), encoding="utf-8")
+    argv = [PLAYBOOK, str(playbook), "-i", "n1,", "-c", "local", "-e", "ansible_python_interpreter=/usr/bin/python3"]
+    environment = project.tool_environment(ANSIBLE_COLLECTIONS_PATH=str(project.COLLECTIONS))
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "touch" in done.stdout, done.stdout + done.stderr
+    assert not evaluated.exists()
