@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.machinery
 import importlib.util
 import io
+import itertools
 import json
 import os
 import random
@@ -23,7 +24,8 @@ from typing import Any
 
 import pytest
 
-PROGRAM = Path(__file__).parents[4] / "roles" / "launcher" / "files" / "gpu-cluster-run"
+PROJECT = Path(__file__).parents[4]
+PROGRAM = PROJECT / "roles" / "launcher" / "files" / "gpu-cluster-run"
 MEMBERS = [
     {"name": "n1", "address": "192.0.2.11", "network": "192.0.2.0/24", "slots": 2},
     {"name": "n2", "address": "192.0.2.12", "network": "192.0.2.0/24", "slots": 1},
@@ -41,19 +43,21 @@ CLUSTER = {
 }
 
 
-def load() -> ModuleType:
-    loader = importlib.machinery.SourceFileLoader("gpu_cluster_run", str(PROGRAM))
-    specification = importlib.util.spec_from_loader("gpu_cluster_run", loader)
+def load(name: str, path: Path) -> ModuleType:
+    loader = importlib.machinery.SourceFileLoader(name, str(path))
+    specification = importlib.util.spec_from_loader(name, loader)
     assert specification is not None
     module = importlib.util.module_from_spec(specification)
-    sys.modules["gpu_cluster_run"] = module
+    sys.modules[name] = module
     keep, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     loader.exec_module(module)
     sys.dont_write_bytecode = keep
     return module
 
 
-program = load()
+program = load("gpu_cluster_run", PROGRAM)
+# By its path: the tests below import this file where the collection is not to be found.
+_text = load("text_of_the_collection", PROJECT / "plugins" / "module_utils" / "_text.py")
 
 
 @pytest.fixture
@@ -806,7 +810,7 @@ def test_json_of_a_login_shell_is_a_line_of_output(
     running.launcher.screen.show = lambda _stream, text, live: shown.append(text)
     monkeypatch.setattr(program, "read_some", lambda _descriptor: f"{line}\n".encode())
     running.launcher.hear(node)
-    assert shown == [f"[n1] {line}"] and running.said == [] and running.sent == []
+    assert shown == [f"[n1] {line[: program.MAX_LINE]}"] and running.said == [] and running.sent == []
 
 
 @pytest.mark.parametrize("first", [1, time.time_ns() % 10**9])
@@ -849,6 +853,96 @@ def test_what_a_node_says_moves_no_cursor(cluster: Any) -> None:
     launcher.screen.show = lambda _stream, text: shown.append(text)
     launcher.on_note(launcher.nodes[0], "x\x1b[2J\x9b31m\r\u202e\u200b\u2028\ud800 Größe\t1\n    2")
     assert shown == ["gpu-cluster-run: n1: x\ufffd[2J\ufffd31m\ufffd\ufffd\ufffd\ufffd\ufffd Größe\t1\n    2"]
+
+
+#: A line of ours in a text of a node, and what makes a terminal show it as one.
+FORGED = [f"x{sign}gpu-cluster-run: all ranks have ended well" for sign in "\n\r\x85\u2028\x1b\x9b\u202e"]
+TEXTS: list[dict[str, Any]] = [
+    *({"event": "note", "text": text} for text in FORGED),
+    *({"event": "line", "rank": rank, "stream": "out", "text": text} for text in FORGED for rank in (0, None)),
+    *({"event": "exit", "rank": 0, "code": 3, "signal": 0, "tail": [text], "log": text} for text in FORGED),
+    *({"event": "ended", "code": 1, "signal": 0, "tail": [text]} for text in FORGED),
+    *({"event": "session", "text": text} for text in FORGED),
+]
+
+
+def heard(launcher: Any, monkeypatch: pytest.MonkeyPatch, *lines: str) -> list[str]:
+    """What the launcher shows of what its first node has said."""
+    shown: list[str] = []
+    launcher.screen.show = lambda _stream, text, live=False: shown.append(text)
+    node = launcher.nodes[0]
+    node.process = SimpleNamespace(stdout=SimpleNamespace(fileno=lambda: 0))
+    monkeypatch.setattr(program, "read_some", lambda _descriptor: "".join(f"{one}\n" for one in lines).encode())
+    launcher.hear(node)
+    return shown
+
+
+@pytest.mark.parametrize("line", [*map(json.dumps, TEXTS), *FORGED[2:]])
+def test_no_text_of_a_node_is_taken_for_a_line_of_the_launcher(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    launcher = program.Launcher(planned(cluster, "train.py"), 22)
+    launcher.nodes[0].state = "running"
+    shown = heard(launcher, monkeypatch, line)
+    launcher.failures.append(program.Failure(1, "it failed"))
+    launcher.verdict()
+    text = "\n".join(shown)
+    assert "all ranks have ended well" in text and not _text.CONTROL.search(text), shown
+    assert not any(one.startswith("gpu-cluster-run: all ranks have ended well") for one in text.split("\n")), shown
+
+
+def test_texts_are_cleaned_as_in_the_collection() -> None:
+    assert program.CONTROL.pattern == _text.CONTROL.pattern
+    assert program.on_one_line("Größe\t1\u00a0m \U0001f600") == "Größe\t1\u00a0m \U0001f600"
+
+
+def test_no_failure_of_a_node_becomes_success(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    more = {"exit": {"rank": 0, "log": ""}, "ended": {}}
+    failures = [*((number, 0) for number in range(1, 256)), *((0, number) for number in range(1, 256))]
+    for name, (code, number) in itertools.product(more, failures):
+        event = {"event": name, "code": code, "signal": number, "tail": [], **more[name]}
+        launcher = program.Launcher(planned(cluster, "train.py"), 22)
+        launcher.nodes[0].state = "running"
+        heard(launcher, monkeypatch, json.dumps(event))
+        # What no process can end with is a line of output.
+        assert launcher.failures or number >= 128
+        assert not launcher.failures or 0 < launcher.verdict() < 256, event
+
+
+def test_only_the_first_node_says_where_ranks_meet_and_only_in_the_plan(cluster: Any) -> None:
+    launcher = program.Launcher(planned(cluster, "train.py"), 22)
+    first, second = launcher.nodes[:2]
+    first.state = second.state = "connecting"
+    launcher.on_ready(second, [], "", 1)
+    launcher.on_ready(first, [], "", 29501)
+    assert launcher.port == 29501 and second.problems == []
+    for port in (0, 1, 29600, 70000):
+        first.state = "connecting"
+        launcher.on_ready(first, [], "", port)
+        assert first.problems == [f"its agent offers port {port} for the rendezvous, expected one of 29400-29599"]
+        assert first.state == "lost"
+
+
+def test_a_shell_that_prints_for_ever_is_no_agent(cluster: Any) -> None:
+    launcher = program.Launcher(planned(cluster, "train.py"), 22)
+    node = launcher.nodes[0]
+    node.state, node.asked = "connecting", time.monotonic() - 2 * launcher.connect_seconds() - 1
+    node.heard, node.spoken = time.monotonic(), True
+    launcher.watch()
+    assert node.state == "lost" and "started no agent" in node.problems[0]
+
+
+def test_a_line_of_a_node_without_end_does_not_fill_the_memory(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    launcher = program.Launcher(planned(cluster, "train.py"), 22)
+    node = launcher.nodes[0]
+    node.state, node.process = "running", SimpleNamespace(stdout=SimpleNamespace(fileno=lambda: 0))
+    shown: list[str] = []
+    launcher.screen.show = lambda _stream, text, live: shown.append(text)
+    monkeypatch.setattr(program, "read_some", lambda _descriptor: b"x" * (1 << 20))
+    for _part in range(9):
+        launcher.hear(node)
+    assert len(node.input.rest) <= 4 << 20
+    assert shown and max(map(len, shown)) <= program.MAX_LINE + 10
 
 
 def test_a_rank_that_says_what_no_rank_says_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
