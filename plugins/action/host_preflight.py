@@ -12,7 +12,8 @@ from typing import Any
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _text
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _host_preflight, _text
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import shape
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_preflight import clock_offset, clock_problem
 from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _answers
 
@@ -20,19 +21,14 @@ MODULE = "baremetal.gpu_cluster.host_preflight"
 DEFAULT_LIMIT_SECONDS = 5
 RESULTS = ("problems", "notes", "observed")
 FACTS = ("gpu_node", "getent_passwd")
-ERR_ANSWER = (
-    "the node's answer is not one of this module: something else answers in the place of its Python. "
-    "Fix: look at ansible_python_interpreter of this host and at that program on the node"
-)
+ERR_ANSWER = f"{_host_preflight.ERR_ODD}. Fix: {_host_preflight.FIX_ODD}"
 
 
 def seconds_of(answer: Mapping[str, Any]) -> float | None:
     """The clock of the node; None where the answer is not one of the module."""
     observed = answer.get("observed")
     clock = observed.get("clock_seconds") if isinstance(observed, dict) else None
-    if isinstance(clock, bool) or not isinstance(clock, (int, float)) or not isinstance(answer["problems"], list):
-        return None
-    return float(clock)
+    return float(clock) if shape.number(clock) and _host_preflight.is_answer(answer) else None
 
 
 class ActionModule(ActionBase):

@@ -29,7 +29,9 @@ class ActionModule(ActionBase):
         result: dict[str, Any] = super().run(tmp, task_vars)
         _validation, given = self.validate_argument_spec(argument_spec=ARGUMENT_SPEC)
         snapshots = {
-            str(host): _text.from_node(answer.get("snapshot") or {"problem": answer.get("msg", "no answer")})
+            str(host): _text.from_node({"snapshot": answer["snapshot"]})["snapshot"]
+            if "snapshot" in answer
+            else {"problem": _text.block(answer.get("msg", "no answer"))}
             for host, answer in given["results"].items()
         }
         report = differences.compare([str(host) for host in given["rebuilt"]], snapshots)

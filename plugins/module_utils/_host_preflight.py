@@ -56,6 +56,11 @@ ERR_INTERPRETER = "cannot run Ansible's modules: %s"
 ERR_LOOPBACK_NAME = "the node's own name means the loopback address on every machine"
 ERR_SAME_NAME = "%d members call themselves so: %s"
 ERR_SILENT = "could not look at the node: %s"
+ERR_ODD = "its answer is not one of this module: something else answers in the place of its Python"
+FIX_ODD = "look at ansible_python_interpreter of this host and at that program on the node"
+#: What every problem and note of a node has, and how many of them are more than any node has.
+ENTRY = ("variable", "value", "rule", "fix")
+MOST_ENTRIES = 1000
 
 FIX_MISSING_GPU = (
     "compare the PCI addresses with those of a node that shows all; a missing one is a card that is not seated, has no "
@@ -357,10 +362,24 @@ def _old_kernel(expected: Expected, observed: Observed) -> list[Problem]:
     return [] if found is None else [found]
 
 
+def is_answer(result: object) -> bool:
+    """Whether the lists in a result are what the module answers: root of a node, who may be hostile, decides that."""
+    return isinstance(result, dict) and all(
+        isinstance(entries, (list, tuple)) and len(entries) <= MOST_ENTRIES and all(map(_is_entry, entries))
+        for entries in (result.get("problems", []), result.get("notes", []))
+    )
+
+
+def _is_entry(entry: object) -> bool:
+    return isinstance(entry, dict) and all(isinstance(entry.get(name), str) for name in ENTRY)
+
+
 def unheard(host: str, result: object) -> Problem | None:
     """The problem of a host that gave no answer at all, from the result that Ansible registered for it."""
     if not isinstance(result, dict):
         return Problem("host_preflight", "", "no result from this host", "repeat the command with -vvv", host)
+    if not is_answer(result):
+        return Problem("host_preflight", "", ERR_ODD, FIX_ODD, host)
     if "problems" in result:
         # Not judged by "failed": the task that lets the other hosts go on sets it to false.
         return None
@@ -430,8 +449,5 @@ def collected_notes(results: Sequence[tuple[str, object]]) -> list[Problem]:
 
 
 def _entries(host: str, result: object, key: str) -> list[Problem]:
-    found = result.get(key, ()) if isinstance(result, dict) else ()
-    return [
-        Problem(**{name: str(entry[name]) for name in ("variable", "value", "rule", "fix")}, host=host)
-        for entry in found
-    ]
+    found = result.get(key, ()) if isinstance(result, dict) and is_answer(result) else ()
+    return [Problem(**{name: str(entry[name]) for name in ENTRY}, host=host) for entry in found]

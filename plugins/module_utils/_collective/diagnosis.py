@@ -228,7 +228,7 @@ def _versions(collect: Results) -> dict[str, str]:
 
 def _hostnames(run: Run) -> dict[str, str]:
     seen = {**run.looked, **run.launch}
-    return {host: result["hostname"] for host, result in seen.items() if "hostname" in result}
+    return {host: str(result["hostname"]) for host, result in seen.items() if "hostname" in result}
 
 
 def _notes(run: Run, nodes: Sequence[Any]) -> list[str]:

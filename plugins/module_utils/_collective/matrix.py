@@ -256,7 +256,8 @@ def nodes(
             name,
             facts.get(name) or {},
             wishes.get(name, {}),
-            imported.get(name) or ("" if blind or not facts.get(name) else facts[name]["torch"]["version"] or NONE),
+            imported.get(name)
+            or ("" if blind or not facts.get(name) else str(facts[name]["torch"]["version"] or NONE)),
         )
         for name in names
         if facts.get(name) or name in imported

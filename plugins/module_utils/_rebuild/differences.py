@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _text
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.shape import each, record, text
 
 #: What a snapshot holds, in the order in which it is shown.
 SECTIONS = ("stack", "package", "Python package", "sysctl", "service at boot")
@@ -18,7 +19,18 @@ ABSENT = "none"
 #: Lines of one section for one host on the console; the data has all of them.
 SHOWN = 20
 
+ODD = "its answer is not what the module node_snapshot answers: something on this node has changed it"
 RUN_SITE = "Fix: run baremetal.gpu_cluster.site, which tells the other members"
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, dict) and all(text(one) for pair in value.items() for one in pair)
+
+
+#: Whether this is what the module has answered: root of a node, who may be hostile, decides that.
+is_snapshot = record(
+    {**dict.fromkeys(SECTIONS, _are_texts), "unknown_addresses": each(text), "problems": each(text)},
+)
 
 
 @dataclass(frozen=True)
@@ -61,11 +73,14 @@ class Report:
 
 
 def compare(rebuilt: Sequence[str], snapshots: Mapping[str, Mapping[str, Any]]) -> Report:
-    """Compare each rebuilt host with the other hosts of ``snapshots``. A host without an answer has no ``stack``."""
-    read = {host: snapshot for host, snapshot in snapshots.items() if "stack" in snapshot}
+    """Compare each rebuilt host with the other hosts of ``snapshots``. A host without an answer has a ``problem``."""
+    read = {host: snapshot for host, snapshot in snapshots.items() if is_snapshot(snapshot)}
     peers = [host for host in read if host not in rebuilt]
-    unread = {host: str(snapshot.get("problem") or "no answer") for host, snapshot in snapshots.items()}
-    unread = {host: why for host, why in unread.items() if host not in read}
+    unread = {
+        host: str(snapshot["problem"] or "no answer") if isinstance(snapshot, dict) and "problem" in snapshot else ODD
+        for host, snapshot in snapshots.items()
+        if host not in read
+    }
     unread.update(
         {host: "; ".join(snapshot["problems"]) for host, snapshot in read.items() if snapshot.get("problems")}
     )

@@ -14,9 +14,29 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.shape import each, integer, record, text
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._shared_storage.wishes import FAMILIES, Mount
 
 ERR_OTHER = "%s: other storage on %s than on %s, though all mount %s; one of them does not see the others' files"
+
+ERR_ANSWER = (
+    "%s has answered what the module shared_mounts never answers, so its storage was not compared. Something on this "
+    "node has changed the answer. Fix: look at the node, or install it anew"
+)
+
+
+def _is_entry(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and len(value) == 3 and text(value[0]) and all(map(integer, value[1:]))
+
+
+_LOOK = {
+    "path": text,
+    "source": text,
+    "root": lambda value: each(integer)(value) and len(value) == 2,
+    "entries": each(_is_entry),
+}
+#: Whether this is what the module has answered: root of a node, who may be hostile, decides that.
+is_answer = each(record(_LOOK, {"writable": lambda value: isinstance(value, bool)}))
 
 
 class Mounted(NamedTuple):
@@ -58,11 +78,10 @@ def is_wanted(mounted: Mounted, mount: Mount) -> bool:
 
 def differences(seen: Mapping[str, Any]) -> list[str]:
     """Compare what nodes have seen: by node, a list of dictionaries with path, source, root and entries."""
-    sentences = []
+    sentences = [ERR_ANSWER % node for node, storages in seen.items() if not is_answer(storages)]
+    seen = {node: storages for node, storages in seen.items() if is_answer(storages)}
     for path in sorted({one["path"] for storages in seen.values() for one in storages}):
-        having = {
-            node: one for node, storages in seen.items() for one in storages if one["path"] == path and one.get("root")
-        }
+        having = {node: one for node, storages in seen.items() for one in storages if one["path"] == path}
         groups: list[list[str]] = []
         for node, one in having.items():
             group = next((group for group in groups if is_same(having[group[0]], one)), None)

@@ -15,6 +15,7 @@ import time
 from typing import Any
 
 import pytest
+from random_answers import spoiled
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import diagnosis, plan, progress
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mpi import plan as mpi_plan
@@ -83,10 +84,6 @@ LINK = {
     "searched": [[40000, 50000]],
     "unheard": [40000],
 }
-#: Values by lot in place of one of the same kind, and of any.
-NUMBERS: list[Any] = [0, 1, 2, 4, 7, -1, 0.0, 5e-324, 1e-9, 0.5, 2**31, 2**62, 2**63 - 1, 10**400, 1e308, float("nan")]
-TEXTS: list[Any] = ["", "x", "n2", "\x1b[2J", "a\nPASSED: all", "\ud800", "\u202e", "%s {0} {{ x }}", "1" * 5000]
-OTHERS: list[Any] = [None, True, False, [], {}, [[]], {"event": "done", "at": 1.0}]
 
 
 def a_state(chance: random.Random) -> dict[str, Any]:
@@ -117,34 +114,6 @@ def a_state(chance: random.Random) -> dict[str, Any]:
         "how_far": chance.choice([None, dict(HOW_FAR)]),
         "ranks": ranks,
     }
-
-
-def place(value: Any, chance: random.Random) -> tuple[Any, Any]:
-    """A part of a value, as what holds it and its key there: small parts are as likely as large ones."""
-    while True:
-        key = chance.choice(list(value) if isinstance(value, dict) else range(len(value)))
-        below = value[key]
-        if not (isinstance(below, (dict, list)) and below) or chance.random() < 0.1:
-            return value, key
-        value = below
-
-
-def spoiled(value: Any, chance: random.Random) -> Any:
-    """The value with some of its parts replaced, removed or repeated by lot, as JSON hands it over."""
-    for _change in range(chance.randint(0, 4)):
-        holder, key = place(value, chance)
-        way = chance.random()
-        if way < 0.1:
-            del holder[key]
-        elif way < 0.2 and isinstance(holder, list):
-            holder.insert(key, copy.deepcopy(holder[key]))
-        else:
-            old = holder[key]
-            alike = TEXTS if isinstance(old, str) else NUMBERS if isinstance(old, (int, float)) else OTHERS
-            holder[key] = chance.choice(alike if way < 0.9 else [*NUMBERS, *TEXTS, *OTHERS])
-        if not value:
-            break
-    return json.loads(json.dumps(value))
 
 
 def as_collected(state: Any, run_id: str) -> dict[str, Any]:

@@ -128,3 +128,8 @@ class Sample:
 @pytest.fixture
 def sample() -> Sample:
     return Sample()
+
+
+@pytest.fixture
+def make_sample() -> type[Sample]:
+    return Sample
