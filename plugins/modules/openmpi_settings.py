@@ -136,6 +136,7 @@ import os
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import trust
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._deadline import CommandError, run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import (
@@ -195,7 +196,8 @@ class Node:
         """An answer that no user and no environment has coloured."""
         libraries = os.path.join(self.wanted.prefix, "lib")
         clean = [f"HOME={installation.NO_HOME}", "LC_ALL=C", f"LD_LIBRARY_PATH={libraries}"]
-        return run(["/usr/bin/env", "-i", *clean, program, *arguments], ASK_SECONDS, os.path.basename(program))
+        argv = trust.harmless(["/usr/bin/env", "-i", *clean, program, *arguments], program)
+        return run(argv, ASK_SECONDS, os.path.basename(program))
 
     def _ask(self) -> installation.Installation:
         path = os.path.join(self.wanted.prefix, "bin", "ompi_info")
@@ -218,7 +220,7 @@ class Node:
     def without_libraries(self) -> str:
         """What a session without any settings says when it starts the daemon; empty when it can."""
         try:
-            run(["/usr/bin/env", "-i", self.daemon, "--help"], ASK_SECONDS, self.daemon)
+            run(trust.harmless(["/usr/bin/env", "-i", self.daemon, "--help"], self.daemon), ASK_SECONDS, self.daemon)
         except CommandError as error:
             return str(error) if "shared libraries" in str(error) else ""
         return ""

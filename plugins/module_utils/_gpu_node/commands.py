@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import trust
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._deadline import die_with_parent
 
 FOLDERS = ("usr/sbin", "usr/bin", "sbin", "bin")
@@ -41,7 +42,7 @@ def ask(argv: Sequence[str], seconds: float) -> Answer:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
     try:
         process = subprocess.Popen(
-            list(argv),
+            trust.harmless(argv),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

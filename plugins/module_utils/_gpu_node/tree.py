@@ -7,27 +7,39 @@ from __future__ import annotations
 
 import glob
 import os
+import stat
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import pci
 
 MAXIMUM_LINKS = 16
+#: pci.ids, the largest of them, has 1.5 MB.
+MOST_BYTES = 16 << 20
+PART_BYTES = 1 << 16
 
 
 def read(root: str, path: str) -> str:
     """The text of a file without white space around it, empty when it cannot be read."""
-    try:
-        # sysfs answers EINVAL for what makes no sense, such as the speed of a card without a link.
-        with open(os.path.join(root, path.lstrip("/")), encoding="utf-8", errors="replace") as stream:
-            return stream.read().strip()
-    except OSError:
-        return ""
+    return read_bytes(root, path).decode("utf-8", "replace").strip()
 
 
 def read_bytes(root: str, path: str) -> bytes:
-    """The same for a file that is no text."""
+    """The beginning of a file, as it is.  In an environment of a user a pipe may have its name, or a link to a device.
+
+    sysfs answers EINVAL for what makes no sense, such as the speed of a card without a link.
+    """
     try:
-        with open(os.path.join(root, path.lstrip("/")), "rb") as stream:
-            return stream.read()
+        handle = os.open(os.path.join(root, path.lstrip("/")), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            found = bytearray()
+            while stat.S_ISREG(os.fstat(handle).st_mode) and len(found) < MOST_BYTES:
+                # /proc/sys refuses to be read in parts of some MiB.
+                part = os.read(handle, PART_BYTES)
+                if not part:
+                    break
+                found += part
+            return bytes(found)
+        finally:
+            os.close(handle)
     except OSError:
         return b""
 

@@ -11,6 +11,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run.trust import AS_NOBODY
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._deadline import CommandError, run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch import verify
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.environment import is_environment_name
@@ -25,8 +26,6 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.store
 )
 
 #: nobody, in Fedora and EL since 8: https://fedoraproject.org/wiki/Changes/RenameNobodyUser
-NOBODY = "65534"
-AS_NOBODY = ["/usr/bin/setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
 CLEAN = ["/usr/bin/env", "-i", "PATH=/usr/bin:/bin", "HOME=/", "LC_ALL=C.UTF-8"]
 
 ERR_PATH = "%s is no whole path of a folder on this node. Fix: name the folder that holds bin/python"

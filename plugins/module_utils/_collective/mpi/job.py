@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import job_variables
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mpi import command, output
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import guardian
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import guardian, trust
 
 #: From SIGTERM, upon which mpirun ends its daemons and ranks on all nodes, to SIGKILL.
 TERM_SECONDS = 3
@@ -230,7 +230,11 @@ def run(given: Mapping[str, Any]) -> dict[str, Any]:
     """The whole stage on this node.  given: the options of collective_mpi."""
     run_id, prefix, nodes, user = given["run_id"], given["prefix"], given["nodes"], given["user"]
     who = owner(user)
-    environment = command.environment(run_id, login(who), job_variables.values(), who.pw_uid == 0)
+    variables = job_variables.values()
+    refusal = trust.refusal_of([f"{prefix}/bin/mpirun"], variables) if who.pw_uid == 0 else ""
+    if refusal:
+        raise StartError(refusal)
+    environment = command.environment(run_id, login(who), variables, who.pw_uid == 0)
     argv = command.argv(
         f"{prefix}/bin/mpirun",
         given["python"],

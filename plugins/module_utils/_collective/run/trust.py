@@ -12,8 +12,11 @@ from __future__ import annotations
 import glob
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+#: Put before a command: a user who owns nothing.
+NOBODY = "65534"
+AS_NOBODY = ("/usr/bin/setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
 #: Variables of jobs that make an interpreter load code from other places.
 LOADED_FROM = ("PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LD_PRELOAD")
 #: Below the folder of an environment.
@@ -28,11 +31,25 @@ FIX = (
 
 def refusal(python: str, variables: Mapping[str, str]) -> str:
     """Why root may not run this interpreter with these variables, with what to do; empty where it may."""
-    found = list(dict.fromkeys(_problems([*_environment(python), *_named(variables)])))
+    return refusal_of(_environment(python), variables)
+
+
+def refusal_of(paths: Iterable[str], variables: Mapping[str, str]) -> str:
+    """The same for programs and libraries by their paths."""
+    found = list(dict.fromkeys(_problems([*paths, *_named(variables)])))
     if not found:
         return ""
     more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
     return f"root would run what others can change: {'; '.join(found[:MOST_NAMED])}{more}. Fix: {FIX}"
+
+
+def harmless(argv: Sequence[str], program: str = "") -> list[str]:
+    """A command that asks a program, which is the first of its words where none is named.
+
+    What others can change is asked by nobody in the place of root: they would become root by it.
+    """
+    as_root = os.geteuid() == 0 and any(_problems([program or argv[0]]))
+    return [*AS_NOBODY, *argv] if as_root else list(argv)
 
 
 def _environment(python: str) -> Iterator[str]:

@@ -30,6 +30,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _sources
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import trust
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import nccl_question
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static.names import canonical
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files.paths import ENVIRONMENT
@@ -109,6 +110,10 @@ class Question:
         except KeyError:
             self.why = ERR_USER % (user or os.geteuid())
             return
+        if owner.pw_uid == 0 == os.geteuid():
+            self.why = trust.refusal_of([one for one in self.libraries if one.startswith("/")], given)
+            if self.why:
+                return
         login = {"PATH": PATH, "LANG": "C.UTF-8", "HOME": owner.pw_dir, "SHELL": owner.pw_shell}
         environment = {**login, "USER": owner.pw_name, "LOGNAME": owner.pw_name, **given, **LOG}
         other: dict[str, Any] = {}

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch import adoption, run
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import trust
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch import run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.store import Store
 
 ANSWER = '{"torch": "%s", "cuda": null, "nccl": null, "gloo": %s}'
@@ -88,7 +89,7 @@ def test_it_is_verified_once_and_linked(site: Site) -> None:
     )
     assert second["packages"] == {"torch": "2.13.0+cu130"}
     assert site.content == before
-    user = adoption.NOBODY if os.geteuid() == 0 else str(os.geteuid())
+    user = trust.NOBODY if os.geteuid() == 0 else str(os.geteuid())
     assert site.asked.read_text().split() == [user], "one import, as an ordinary user"
 
 

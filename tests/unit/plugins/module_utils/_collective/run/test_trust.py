@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mpi import job
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import (
     answers,
     begin,
@@ -19,6 +20,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
     trust,
     unit,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import nccl
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import gather
 
 #: A user without rights; needs no entry in /etc/passwd.
 SOMEBODY = 4711
@@ -87,6 +90,45 @@ def test_nor_what_a_variable_of_jobs_has_it_load(python: str, tmp_path: Path, na
     os.chown(own, SOMEBODY, SOMEBODY)
     assert f"{own} belongs to uid {SOMEBODY}" in trust.refusal(python, {name: f"/usr/lib:{own}"})
     assert trust.refusal(python, {"OTHER": str(own), name: "/usr/lib"}) == ""
+
+
+@needs_root
+def test_nor_a_library_of_nccl(python: str, tmp_path: Path) -> None:
+    library = tmp_path / "env" / "lib" / "libnccl.so.2"
+    library.touch()
+    for user in ("", "root"):
+        assert nccl.Question(python, user, "").process is not None
+    os.chown(library, SOMEBODY, SOMEBODY)
+    for user in ("", "root"):
+        question = nccl.Question(python, user, "")
+        assert question.process is None and f"{library} belongs to uid {SOMEBODY}" in question.answer()["why"]
+    assert "root would run" not in nccl.Question(python, "nobody", "").why
+
+
+@needs_root
+def test_nor_mpirun(tmp_path: Path) -> None:
+    given = {"run_id": "run-1", "prefix": str(tmp_path), "nodes": [], "user": ""}
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "mpirun").touch(0o755)
+    os.chown(tmp_path / "bin" / "mpirun", SOMEBODY, SOMEBODY)
+    with pytest.raises(job.StartError, match=f"bin/mpirun belongs to uid {SOMEBODY}"):
+        job.run(given)
+
+
+@needs_root
+def test_what_others_can_change_is_asked_by_nobody(tmp_path: Path) -> None:
+    """Also for the facts, to which Open MPI and the environment of torch belong."""
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    program = tmp_path / "bin" / "ompi_info"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho Open MPI v4.1.$(id -u)\n")
+    program.chmod(0o755)
+    assert gather.openmpi(gather.Node("/"), str(tmp_path)) == "4.1.0"
+    os.chown(program, SOMEBODY, SOMEBODY)
+    assert gather.openmpi(gather.Node("/"), str(tmp_path)) == f"4.1.{trust.NOBODY}"
+    assert trust.harmless(["/usr/bin/env", "-i", str(program)], str(program))[0] == trust.AS_NOBODY[0]
+    assert trust.harmless(["/usr/bin/env"]) == ["/usr/bin/env"]
 
 
 def test_links_in_a_circle_end(tmp_path: Path) -> None:
