@@ -52,6 +52,11 @@ PROBE = "probe.json"
 # timed, it should hardly use the processor.
 POLL_SECONDS = 0.2
 STDERR_BYTES = 4096
+#: Of a rank, what is no event of ours: no judge needs it, and a library that writes a lot would make a state that is
+#: too large to be read.  The longest event has the times of 10000 iterations.
+MOST_OUTPUT = 100
+MOST_EVENTS = 10000
+MOST_LINE = 1 << 20
 ACCEPT_AT_ONCE = 64
 #: A client that neither sends nor takes anything for so long is closed, or for so many of the times that a probe waits.
 IDLE_SECONDS = 10.0
@@ -150,18 +155,30 @@ class RankProcess:
         self.stdout = cast(IO[bytes], self.process.stdout)
         os.set_blocking(self.stdout.fileno(), False)
         self._rest = b""
+        self._output = 0
         self._ended = False
 
     def read(self) -> bool:
-        """Take what has been written; True when the stream ended."""
-        part: bytes | None = self.stdout.read()
-        if part is None:
+        """Take some of what has been written, however fast it comes; True when the stream ended."""
+        try:
+            part = os.read(self.stdout.fileno(), 1 << 16)
+        except BlockingIOError:
             return False
-        lines = (self._rest + part).split(b"\n")
+        lines = part.split(b"\n")
+        lines[0] = self._rest + lines[0]
         self._rest = lines.pop()
-        self.events += [said.event(line) for line in lines if line]
+        if len(self._rest) > MOST_LINE:
+            lines.append(self._rest)
+            self._rest = b""
+        for line in filter(None, lines):
+            self._keep(said.event(line))
         self._ended = not part
         return self._ended
+
+    def _keep(self, event: dict[str, Any]) -> None:
+        self._output += event["event"] == said.OUTPUT
+        if len(self.events) < MOST_EVENTS and (event["event"] != said.OUTPUT or self._output <= MOST_OUTPUT):
+            self.events.append(event)
 
     def exited(self) -> bool:
         """Whether it is gone; never waits for a process that only closed its output."""

@@ -258,6 +258,18 @@ def test_a_card_that_is_lost_takes_no_result_away(start: Start) -> None:
     assert found["interface_bytes"] == {} and found["ranks"][0]["exit_code"] == 0
 
 
+@pytest.mark.parametrize("writes", [f"yes {'x' * 200}", "cat /dev/zero"], ids=["lines", "no line"])
+def test_a_rank_that_never_stops_writing_costs_nothing_but_its_output(start: Start, writes: str) -> None:
+    run_dir, _process = start(f"{READY}; exec {writes}")
+    found = state(run_dir, "waiting")
+    assert {outcome.result for outcome in dial(found["ports"], 64)} == {mesh.OK}
+    go(run_dir, 3)
+    found = state(run_dir, "deadline", seconds=20)
+    events = found["ranks"][0]["events"]
+    assert events[0]["event"] == "ready" and len(events) <= 101
+    assert (run_dir / how_far.STATE).stat().st_size < 1 << 20
+
+
 def test_a_hanging_rank_and_its_children_are_killed_at_the_deadline(start: Start) -> None:
     run_dir, _process = start(HANGS)
     state(run_dir, "waiting")
