@@ -24,6 +24,8 @@ CONTROL = re.compile(
 REPLACEMENT = "\ufffd"
 #: A sentence with more characters than this is cut.
 MOST_CHARACTERS = 8192
+#: Lists and dictionaries in each other; the answers of modules have some 10.
+MOST_DEEP = 64
 CUT = " ... (cut)"
 #: What a line of a text begins with, from its second line on: it can't be taken for a line of ours.
 MARGIN = "  | "
@@ -59,19 +61,23 @@ def from_node(answer: dict[str, Any]) -> dict[str, Any]:
     return {_made(clean, name): _made(block if name in SHOWN else clean, one) for name, one in answer.items()}
 
 
-def _made(fit: Callable[[object], str], value: Any) -> Any:
+def _made(fit: Callable[[object], str], value: Any, deep: int = 0) -> Any:
     """The value with every text in it made fit.  Text that is fit stays the object that knows its origin.
+
+    What is nested deeper than any answer of a module would break whoever walks through it, and is left out.
 
     Since ansible-core 2.19 an error or a warning is a data class.
     """
     if isinstance(value, str):
         made = fit(value)
         return value if made == value else made
+    if isinstance(value, (dict, list, tuple)) and deep > MOST_DEEP:
+        return REPLACEMENT
     if isinstance(value, dict):
-        return {_made(fit, name): _made(fit, one) for name, one in value.items()}
+        return {_made(fit, name): _made(fit, one, deep + 1) for name, one in value.items()}
     if type(value) in (list, tuple):
-        return type(value)(_made(fit, one) for one in value)
+        return type(value)(_made(fit, one, deep + 1) for one in value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
-        return dataclasses.replace(value, **{name: _made(fit, one) for name, one in fields.items()})
+        return dataclasses.replace(value, **{name: _made(fit, one, deep + 1) for name, one in fields.items()})
     return value

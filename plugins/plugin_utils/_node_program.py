@@ -121,7 +121,10 @@ def python(action: ActionBase, task_vars: Mapping[str, Any]) -> str:
 def last_object(answer: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON object in the last line that a command has printed.  ValueError where there is none."""
     lines = str(answer.get("stdout", "")).strip().splitlines()
-    found = json.loads(lines[-1]) if lines else None
+    try:
+        found = json.loads(lines[-1]) if lines else None
+    except RecursionError:
+        found = None
     if not isinstance(found, dict):
         raise ValueError(f"no JSON object: {answer}")
     return found

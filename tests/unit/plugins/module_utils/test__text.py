@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import unicodedata
+from typing import Any
 
 import pytest
 
@@ -74,3 +76,13 @@ def test_text_that_is_clean_stays_the_same_object() -> None:
     text = "".join(["a", "b"])
     made = _text.from_node({"msg": text, "x": [text]})
     assert made["msg"] is text and made["x"][0] is text
+
+
+@pytest.mark.parametrize("sign", ["[]", "{}"])
+def test_an_answer_that_is_nested_without_end_breaks_nobody(sign: str) -> None:
+    value: Any = 1
+    for _level in range(100_000):
+        value = [value] if sign == "[]" else {"x": value}
+    json.dumps(_text.from_node({"snapshot": value}))
+    usual: Any = {"a": [{"b": [[{"c": ["text"]}]]}]}
+    assert _text.from_node({"x": usual}) == {"x": usual}

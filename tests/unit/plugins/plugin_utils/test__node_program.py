@@ -287,3 +287,9 @@ def test_the_program_needs_little_of_a_processor(run_dir: Path) -> None:
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "json" in imported and not imported & {"torch", "inspect", "statistics", launch.__name__}
+
+
+@pytest.mark.parametrize("said", ["", "[]", "NaN", "[" * 100_000, '{"x":' * 100_000, '{"x": ' + "9" * 5000 + "}"])
+def test_what_is_no_object_of_json_is_one_error(said: str) -> None:
+    with pytest.raises(ValueError):
+        _node_program.last_object({"stdout": said})
