@@ -28,7 +28,9 @@ def seconds_of(answer: Mapping[str, Any]) -> float | None:
     """The clock of the node; None where the answer is not one of the module."""
     observed = answer.get("observed")
     clock = observed.get("clock_seconds") if isinstance(observed, dict) else None
-    return float(clock) if shape.number(clock) and _host_preflight.is_answer(answer) else None
+    if not isinstance(clock, (int, float)) or not shape.number(clock) or not _host_preflight.is_answer(answer):
+        return None
+    return float(clock)
 
 
 class ActionModule(ActionBase):
