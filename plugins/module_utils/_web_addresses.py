@@ -14,7 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import (
+    Problem,
+    shown,
+    without_secrets,
+)
 
 HTTP = ("http", "https")
 #: What pip takes for an index.
@@ -26,19 +30,17 @@ FORMS = {"http": "http://HOST/...", "https": "https://HOST/...", "file": "file:/
 ERR_SECRET = "a password would be readable for every user of the node, and stand in logs"
 ERR_ADDRESS = "expected %s"
 ERR_PROXY = "expected http://HOST:PORT, or %s"
-FIX_SECRET = "take user and password out of the address, and let the server admit the nodes by their addresses"
+FIX_SECRET = "take user, password and token out of the address, and let the server admit the nodes by their addresses"
 FIX_PROXY_SECRET = (
     "let the proxy admit the nodes by address, or leave this empty and write it to dnf.conf and pip.conf yourself"
 )
 FIX_ADDRESS = "write the whole address"
 FIX_PROXY = "write the whole address, for example http://proxy.example:3128"
 
-_WITH_USER = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#\s]*@")
-
 
 def has_user(text: str) -> bool:
     """Whether an address in the text carries a user, with a password or as a token."""
-    return _WITH_USER.search(text) is not None
+    return without_secrets(text) != text
 
 
 def secret_problems(variable: str, value: Any) -> list[Problem]:
@@ -53,6 +55,7 @@ def _texts(where: str, value: Any) -> Iterator[tuple[str, str]]:
         yield where, str(value)
     elif isinstance(value, Mapping):
         for key, item in value.items():
+            yield where, str(key)
             yield from _texts(f"{where}.{shown(str(key))[1:-1]}", item)
     elif isinstance(value, (list, tuple)):
         for number, item in enumerate(value):

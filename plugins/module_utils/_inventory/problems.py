@@ -15,8 +15,20 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _text
 
 #: Longest value that is quoted in a message; the rest is cut.
 VALUE_WIDTH = 80
-#: User and password of an address, which no message repeats.
-_USER_OF_ADDRESS = re.compile(r"://[^/?#\s'\"]*@")
+_SCHEME = r"((?:[A-Za-z][A-Za-z0-9+.-]*:)?//|https?:[/\\]*)"
+#: What no message repeats of an address: its user and password, a password with signs that should be escaped in it (the
+#: number of a port is none), and a token among what is asked.
+_SECRETS = (
+    (re.compile(rf"{_SCHEME}[^/?#\s]*@"), r"\1...@"),
+    (re.compile(rf"{_SCHEME}[^/?#\s:@\[]+:(?![0-9]+(?:[^\w@]|$))\S*@"), r"\1...@"),
+    (
+        re.compile(
+            r"(://\S*?[?&;](?:[\w.-]*(?:token|passw|secret|signature|credential|api_?key)[\w.-]*|sig)=)[^&\s'\"]+",
+            re.IGNORECASE,
+        ),
+        r"\1...",
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -43,6 +55,13 @@ class Problem:
         return f"{found}: {self.rule}. Fix: {self.fix}."
 
 
+def without_secrets(text: str) -> str:
+    """A text without what an address in it should not hold."""
+    for pattern, instead in _SECRETS:
+        text = pattern.sub(instead, text)
+    return text
+
+
 def shown(value: Any) -> str:
     """A value as it is quoted in a message: short, on one line, strings in quotes, addresses without passwords."""
     if value is None:
@@ -51,14 +70,14 @@ def shown(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, str):
         # str() first: a value that carries Ansible's tags prints as the plain string it is.
-        text = repr(str(value))
+        text = repr(without_secrets(str(value)))
     elif isinstance(value, (list, tuple)):
         text = "[{}]".format(", ".join(shown(item) for item in value))
     elif isinstance(value, dict):
         text = "{{{}}}".format(", ".join(f"{key}: {shown(item)}" for key, item in value.items()))
     else:
         text = str(value)
-    text = _USER_OF_ADDRESS.sub("://...@", " ".join(text.split()))
+    text = without_secrets(" ".join(text.split()))
     return text if len(text) <= VALUE_WIDTH else text[: VALUE_WIDTH - 3] + "..."
 
 

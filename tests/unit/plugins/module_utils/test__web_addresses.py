@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _web_addresses as addresses
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import shown
 
 
 @pytest.mark.parametrize(
@@ -29,10 +30,14 @@ def test_what_is_taken(text: str) -> None:
         ("https://user:hunter2%2F@i.example.com", addresses.ERR_SECRET),
         ("file://user:hunter2@i.example.com/x", addresses.ERR_SECRET),
         # A / in a password ends the host: the address leads elsewhere, and the password is in it all the same.
-        ("https://user:a/hunter2@i.example.com", "expected http"),
+        ("https://user:a/hunter2@i.example.com", addresses.ERR_SECRET),
+        ("https://user:a?hunter2#@i.example.com", addresses.ERR_SECRET),
+        ("https://user:3'hunter2@i.example.com", addresses.ERR_SECRET),
+        ("https://i.example.com/simple?token=hunter2", addresses.ERR_SECRET),
+        ("https://i.example.com/simple?a=b&X-Amz-Signature=hunter2", addresses.ERR_SECRET),
         ("user:hunter2@i.example.com/simple", "expected http"),
-        ("//user:hunter2@i.example.com/simple", "expected http"),
-        ("https:user:hunter2@i.example.com", "expected http"),
+        ("//user:hunter2@i.example.com/simple", addresses.ERR_SECRET),
+        ("https:user:hunter2@i.example.com", addresses.ERR_SECRET),
         ("i.example.com/simple", "expected http"),
         ("ftp://i.example.com/simple", "expected http"),
         ("file://i.example.com/simple", "expected http"),
@@ -72,6 +77,25 @@ def test_proxies(text: str, count: int) -> None:
     found = addresses.proxy_problems("v", text)
     assert len(found) == count
     assert "hunter2" not in " ".join(problem.sentence() for problem in found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("mds01@tcp:mds02@tcp:/scratch", "//nas/share", "x @ https://h.example.com:8443/x.whl", "me@example.com"),
+        *("git+https://h.example.com:8443/r.git@v1", "https://h.example.com/r@v1", "https://[fd00::1]:8443/r@v1"),
+        *("https://m.example.com/metalink?repo=baseos&arch=x86_64", "https://k.example.com/lookup?op=get&search=0xab"),
+        *("${HOME}/x?y", "https://h.example.com/tokens/secret=1"),
+    ],
+)
+def test_what_holds_no_secret(text: str) -> None:
+    assert addresses.secret_problems("v", [text]) == [] and text in shown([text])
+
+
+def test_a_key_of_a_dictionary_is_a_text_too() -> None:
+    found = addresses.secret_problems("v", {"https://u:hunter2@m.example.com": {"https://u:a/hunter2@m": "x"}})
+    assert len(found) == 2 and "hunter2" not in " ".join(problem.sentence() for problem in found)
+    assert "hunter2" not in shown({"https://u:a/hunter2@m": ["https://u:h'hunter2@m"]})
 
 
 def test_every_secret_of_a_value_is_named_with_its_place() -> None:
