@@ -10,7 +10,16 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import shape
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mpi import program
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.shape import (
+    count,
+    each,
+    number,
+    port,
+    record,
+    text,
+)
 
 #: Lines of Open MPI that only say that something was wrong before; what that was, they don't know.  Seen with 4.1.4 and
 #: 5.0.11.  "does not know how to route a message" names a node at random.
@@ -39,6 +48,37 @@ KILLED = re.compile(
 NO_DAEMON, BROKEN_DAEMON = 127, 126
 
 
+def _pair(first: shape.Test, second: shape.Test) -> shape.Test:
+    return lambda one: isinstance(one, list) and len(one) == 2 and first(one[0]) and second(one[1])
+
+
+def _value(one: Any) -> bool:
+    """Whether it is a number, which may be infinite, or none at all: what came out of a wrong sum."""
+    return isinstance(one, float) or shape.integer(one)
+
+
+_SIZE = record({"size_bytes": count, "seconds": lambda one: each(number)(one) and one, "wrong": count})
+#: Every event of ``program.py`` and its fields: any rank, on any node, can write a line that looks like one.
+EVENTS: dict[str, dict[str, shape.Test]] = {
+    "start": {"host": text},
+    "up": {"number": count, "size": count, "version": text, "pml": text},
+    "stuck": {"last": text, "calling": each(_pair(shape.address, port))},
+    "wrong": {
+        **dict.fromkeys(("size_bytes", "iteration", "elements", "first", "last"), count),
+        "samples": each(_pair(count, _value)),
+    },
+    "done": {"sizes": each(_SIZE), "peers": count},
+    "error": {"text": text},
+}
+_EVENTS = {name: record({program.MARK: text, "rank": count, "at": number, **fields}) for name, fields in EVENTS.items()}
+
+
+def is_event(said: Any) -> bool:
+    """Whether this is what a rank of the job writes."""
+    name = said.get(program.MARK) if isinstance(said, dict) else None
+    return isinstance(name, str) and name in _EVENTS and _EVENTS[name](said)
+
+
 def events(text: str) -> tuple[list[dict[str, Any]], str]:
     """The events of the ranks in the order in which they came, and everything else."""
     found, rest = [], []
@@ -47,7 +87,7 @@ def events(text: str) -> tuple[list[dict[str, Any]], str]:
             said = json.loads(line) if program.MARK in line else None
         except (ValueError, RecursionError):
             said = None
-        if isinstance(said, dict) and isinstance(said.get(program.MARK), str) and isinstance(said.get("rank"), int):
+        if isinstance(said, dict) and is_event(said):
             found.append({"event": said.pop(program.MARK), **said})
         else:
             rest.append(line)

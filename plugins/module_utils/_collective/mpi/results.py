@@ -144,8 +144,8 @@ class Results:
         """What ran, in one line, of a run that passed."""
         ranks = [self.rank(number) for number in range(len(self.hosts))]
         way = " over ".join(filter(None, (_all(ranks, "pml"), _all(ranks, "btl"))))
-        last = self.sizes()[-1]
-        took = f"{human_bytes(last['size_bytes'])} in {human_seconds(last['seconds'])}"
+        sizes = self.sizes()
+        took = f"{human_bytes(sizes[-1]['size_bytes'])} in {human_seconds(sizes[-1]['seconds'])}" if sizes else ""
         return ", ".join(filter(None, (f"Open MPI {_all(ranks, 'version')}", way, f"{len(ranks)} ranks", took)))
 
 
