@@ -17,18 +17,23 @@ Address = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
 Interface = Union[ipaddress.IPv4Interface, ipaddress.IPv6Interface]
 
 FIRST_PORT, LAST_PORT = 1, 65535
-#: A name of a host in the inventory, and so in /etc/hosts, in certificates and in the launchers' files.
-HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?")
 LINK_LOCAL, LOOPBACK = "link-local", "loopback"
 
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
+_LABEL = r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_HOST_NAME = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(\.{_LABEL})*")
+#: Programs take these for an IPv4 address: 7 is 0.0.0.7, 10.0.0.011 is 10.0.0.9, and 0x7f.1 is 127.0.0.1.
+_NUMBERS = re.compile(r"(0[xX][0-9A-Fa-f]*|[0-9]+)(\.(0[xX][0-9A-Fa-f]*|[0-9]+)){0,3}")
+_INTERFACE_NAME = re.compile(r"[A-Za-z0-9_.+@~][A-Za-z0-9_.+@~-]{0,14}")
+#: Names of files in the kernel's folders of interfaces.
+_NO_CARDS = (".", "..", "all", "default", "bonding_masters", "lo")
 _THIS_NETWORK = ipaddress.ip_network("0.0.0.0/8")
 
 
 def address_of(text: Any) -> Address | None:
     """The IP address that ``text`` spells, or None (host names, other types)."""
     try:
-        return ipaddress.ip_address(text.strip()) if isinstance(text, str) else None
+        return ipaddress.ip_address(str(text)) if isinstance(text, str) else None
     except ValueError:
         return None
 
@@ -39,7 +44,7 @@ def interface_of(text: Any) -> Interface | None:
     if not isinstance(text, str) or "/" not in text or "%" in text:
         return None
     try:
-        return ipaddress.ip_interface(text.strip())
+        return ipaddress.ip_interface(str(text))
     except ValueError:
         return None
 
@@ -62,6 +67,16 @@ def not_a_host(address: Address) -> str:
         if is_one:
             return kind
     return ""
+
+
+def is_host_name(text: Any) -> bool:
+    """Whether it is a name in the inventory, and so in /etc/hosts, in certificates and in the launchers' files."""
+    return isinstance(text, str) and bool(_HOST_NAME.fullmatch(text)) and not _NUMBERS.fullmatch(text)
+
+
+def is_interface_name(text: Any) -> bool:
+    """Whether a network card can be called so, and all programs on the node read the name as what it is."""
+    return isinstance(text, str) and bool(_INTERFACE_NAME.fullmatch(text)) and text not in _NO_CARDS
 
 
 def whole_number(value: Any) -> int | None:

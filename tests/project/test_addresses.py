@@ -88,8 +88,8 @@ def firewall_port(value: Any) -> bool:
     return True
 
 
-def inventory_takes(**changes: Any) -> bool:
-    variables = {
+def two_members() -> dict[str, dict[str, Any]]:
+    return {
         host: {
             "ansible_host": f"10.0.0.{number}",
             "gpu_cluster_fabric_address": f"10.1.0.{number}/24",
@@ -97,6 +97,10 @@ def inventory_takes(**changes: Any) -> bool:
         }
         for number, host in enumerate(("n1", "n2"), 1)
     }
+
+
+def inventory_takes(**changes: Any) -> bool:
+    variables = two_members()
     variables["n1"].update(changes)
     return not checks.inventory_problems(variables, list(variables), "gpu_cluster", {})
 
@@ -224,6 +228,135 @@ def test_nobody_has_a_definition_of_its_own(path: Path) -> None:
         node.attr for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Attribute)
     }
     assert not used & own, f"{path} uses {sorted(used & own)}; take the functions of module_utils/_addresses.py"
+
+
+#: The last words of variables that hold an address, a name, a port or a path, by the argument specs.
+ENDINGS = """
+    address network networks interface interfaces host hcas devices members user users login_user ssh_port ssh_ports
+    prefix path home shell folder find_links adopt dir file python mpirun certificate packages requirements version
+    ports group
+"""
+#: Others than texts, numbers and lists of them have rules of their own, which test_checks.py and others show.
+PLAIN = ("str", "path", "int", "raw")
+#: The user names a version of Open MPI or a driver as the package has it, and a folder as the site called it.
+NONSENSE = (" x", "x ", "a\nb", "\x1b[31m", "/a\nb", "", True, None, ["x ", "y"], [None], [""], {"a": 1})
+#: What no address, name, port or path on a node can be; folders of the controller are what its user calls them.
+WORSE = (
+    "a b",
+    "\u0662\u0662",
+    "\u00e4",
+    "-x",
+    "../x",
+    "relative/path",
+    "a;b",
+    "$HOME",
+    "::ffff:10.2.0.11",
+    ["a", "a b"],
+)
+ON_CONTROLLER = ("_dir", "_file", "_group")
+
+
+@cache
+def all_specs() -> dict[str, dict[str, Any]]:
+    """The argument specs of all roles."""
+    return {role.name: role_readmes.read_options(role) for role in role_readmes.role_folders()}
+
+
+def shaped() -> list[tuple[str, dict[str, Any]]]:
+    """Name and entry of every variable that holds one, or a list of them."""
+    endings = tuple(f"_{word}" for word in ENDINGS.split())
+    return [
+        (name, option)
+        for role in role_readmes.role_folders()
+        for name, option in role_readmes.read_options(role).items()
+        if name.endswith(endings) and {option["type"], option.get("elements", "str")} <= {*PLAIN, "list"}
+    ]
+
+
+class TestVariables:
+    """Every variable of every role, as the inventory sets it: nonsense is refused before a host is contacted."""
+
+    def test_there_are_some(self) -> None:
+        """An empty list would make the tests below pass."""
+        assert len(shaped()) > 50
+
+    @pytest.mark.parametrize(("name", "option"), shaped(), ids=[name for name, _option in shaped()])
+    def test_nonsense_is_refused(self, name: str, option: dict[str, Any]) -> None:
+        """What the argument specs take, and a role refuses after an hour or hands to a program."""
+        empty = option.get("default", "") == "" or name in ("nccl_version", "torch_runtime_version", "nccl_cuda")
+        wrong = [one for one in NONSENSE if not (one == "" and (empty or name.startswith("nvidia_driver")))]
+        wrong += [] if name.endswith(ON_CONTROLLER) else list(WORSE)
+        taken = [one for one in wrong if self.takes(name, one)]
+        assert taken == [], f"{name} takes {taken}"
+
+    @staticmethod
+    def takes(name: str, value: Any) -> bool:
+        """Whether all members may have it so."""
+        variables = {host: {**own, name: value} for host, own in two_members().items()}
+        return not checks.inventory_problems(variables, list(variables), "gpu_cluster", all_specs())
+
+    @pytest.mark.parametrize("role", role_readmes.role_folders(), ids=lambda role: role.name)
+    def test_defaults_are_taken(self, role: Path) -> None:
+        """Else the rules would refuse what the collection itself says."""
+        for name, option in role_readmes.read_options(role).items():
+            value = option.get("default")
+            if value is not None and "{{" not in str(value) and name != "cluster_firewall_peers":
+                assert self.takes(name, value), f"{name} = {value}"
+
+
+#: Where Ansible connects to; a name may have the dot at its end, and an alias of ssh is a name.
+GOOD_SSH_HOSTS = ("gpu01", "gpu01.lab.example.com", "gpu01.lab.example.com.", "gpu_1", "10.2.0.11", "FD00:21::11")
+NO_SSH_HOSTS: tuple[Any, ...] = (
+    True,
+    7,
+    10.1,
+    None,
+    ["10.2.0.11"],
+    {"a": 1},
+    "7",
+    "0x7f.1",
+    "10.2.0.011",
+    " 10.2.0.11",
+    "10.2.0.11 ",
+)
+NO_SSH_HOSTS += ("-oProxyCommand=x", "root@gpu01", "gpu01..lab", "10.2.0.11/24", "gpu\u0661", "a b", "a\nb", "a" * 64)
+
+
+def test_where_ssh_leads() -> None:
+    """ssh and Ansible would take most of these, for another machine or for an option."""
+    assert [one for one in GOOD_SSH_HOSTS if not inventory_takes(ansible_host=one)] == []
+    assert [one for one in NO_SSH_HOSTS if inventory_takes(ansible_host=one)] == []
+
+
+@pytest.mark.parametrize(
+    "name", ["7", "10.0.0.011", "0x7f.1", "a..b", "a.-b", "a" * 64, "-n1", "n1.", "n\u0661", "10.0.0.1"]
+)
+def test_names_that_are_none(name: str) -> None:
+    """Programs take a name of numbers for an address, and no name server has the others."""
+    assert not launcher(members=[member(), member(name=name, fabric_address="10.1.0.2")])
+    found = checks.inventory_problems({name: {}}, [name], "gpu_cluster", {})
+    assert "inventory_hostname" in [one.variable for one in found]
+
+
+@pytest.mark.parametrize("path", judges(), ids=lambda path: str(path.relative_to(project.ROOT)))
+def test_digits_of_versions_are_those_of_ascii(path: Path) -> None:
+    """The classes d and w of a pattern hold the digits and letters of all scripts."""
+    if path.name not in (
+        "versions.py",
+        "wishes.py",
+        "settings.py",
+        "labels.py",
+        "members.py",
+        "cluster.py",
+        "shapes.py",
+    ):
+        return
+    patterns = [
+        node.value
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "\n" not in node.value
+    ]
+    assert [one for one in patterns if "\\d" in one or "\\w" in one] == []
 
 
 def test_names_that_differ_in_case_only() -> None:

@@ -14,7 +14,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.p
 VERSIONS = "cuda_toolkit_versions"
 DEFAULT = "cuda_toolkit_default"
 #: A release of CUDA, such as 13.0, or one exact version of its toolkit, such as 13.0.2.
-VERSION = re.compile(r"[1-9]\d?\.\d{1,2}(\.\d{1,3})?")
+VERSION = re.compile(r"[1-9][0-9]?\.[0-9]{1,2}(\.[0-9]{1,3})?")
 #: NVIDIA installs each release into a folder of its own beside the link.
 LINK = "/usr/local/cuda"
 

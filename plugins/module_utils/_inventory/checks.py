@@ -18,11 +18,9 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _web_addresses
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import (
-    HOST_NAME,
-    LINK_LOCAL,
-    LOOPBACK,
     address_of,
     interface_of,
+    is_host_name,
     not_a_host,
     port_of,
     whole_number,
@@ -52,6 +50,11 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.m
     management_address,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, nearest, shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.shapes import (
+    NEAR,
+    SSH_HOST,
+    shape_problems,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.static_network import (
     static_network_problems,
 )
@@ -69,6 +72,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan i
     PortPlanError,
     make_port_plan,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._selinux import wishes as selinux
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import wishes as ssh_wishes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._tuning import limits as tuning_limits
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._tuning import parameters
@@ -129,6 +133,7 @@ OWN_RULES: dict[str, Callable[[Any], list[Problem]]] = {
     "cluster_firewall_ports": rules.port_problems,
     "launcher_slots": cluster.slot_problems,
     PREFLIGHT_PORTS: _preflight_port_problems,
+    selinux.STATE: lambda value: selinux.state_problems(str(value)),
     **ssh_wishes.RULES,
     **_web_addresses.RULES,
 }
@@ -139,8 +144,6 @@ LOOKED_WITH: dict[str, type | tuple[type, ...]] = {
     "torch_runtime_prefix": str,
 }
 LOOKING_ROLE = "preflight"
-#: Where ssh of this machine may well lead to a member: a tunnel, or a cable between the two.
-NEAR = (LOOPBACK, LINK_LOCAL, "with the name of an interface")
 #: First labels of names that mean the loopback address on every machine.
 LOOPBACK_NAMES = ("localhost", "localhost4", "localhost6", "ip6-localhost", "ip6-loopback")
 
@@ -197,6 +200,11 @@ def _group_problems(variables: Variables, hosts: Sequence[str]) -> list[Problem]
     ]
 
 
+def _relative(name: Any) -> Any:
+    """A name without the dot that ends a whole name of DNS."""
+    return name[:-1] if isinstance(name, str) and name.endswith(".") else name
+
+
 def _address_problems(variables: Variables, hosts: Sequence[str]) -> list[Problem]:
     """Fabric and management addresses: each one alone, then against those of the others."""
     fabric = {host: interface_of(_readable(variables[host].get(FABRIC_ADDRESS))) for host in hosts}
@@ -210,7 +218,7 @@ def _address_problems(variables: Variables, hosts: Sequence[str]) -> list[Proble
             holders.setdefault(str(interface.ip), []).append(host)
         spelled = management_address(host, variables[host])
         address = address_of(spelled)
-        management[host] = str(address) if address is not None else spelled.lower()
+        management[host] = str(address) if address is not None else _relative(spelled.lower())
         managed.setdefault(management[host], []).append(host)
         reached.setdefault((management[host], str(variables[host].get("ansible_port", 22))), []).append(host)
     spellings = Counter(host.lower() for host in hosts)
@@ -224,7 +232,7 @@ def _address_problems(variables: Variables, hosts: Sequence[str]) -> list[Proble
         found = fabric_address_problems(own.get(FABRIC_ADDRESS)) + fabric_interface_problems(own.get(FABRIC_INTERFACE))
         found += further_address_problems(own.get(FURTHER_ADDRESSES))
         value = shown(own.get(FABRIC_ADDRESS))
-        if address_of(host) is not None or not HOST_NAME.fullmatch(host):
+        if not is_host_name(host):
             fix = "give the host a name, and its address in ansible_host"
             found.append(Problem("inventory_hostname", host, ERR_HOST_NAME, fix))
         if host.lower().split(".")[0] in LOOPBACK_NAMES:
@@ -248,8 +256,11 @@ def _address_problems(variables: Variables, hosts: Sequence[str]) -> list[Proble
                 found.append(Problem(FABRIC_ADDRESS, value, rule, f"choose an address in {usual}"))
         spelled = management_address(host, own)
         address = address_of(spelled)
-        if isinstance(own.get("ansible_host"), Unreadable):
-            found.append(own["ansible_host"].problem("ansible_host"))
+        given = own.get("ansible_host", "")
+        if isinstance(given, Unreadable):
+            found.append(given.problem("ansible_host"))
+        elif address is None and given != "" and not SSH_HOST.takes(_relative(given)):
+            found.append(Problem("ansible_host", shown(given), SSH_HOST.rule, SSH_HOST.fix))
         elif address is not None and is_sample(address):
             fix = "write the address at which ssh reaches the node"
             found.append(Problem("ansible_host", spelled, ERR_SAMPLE, fix))
@@ -365,7 +376,7 @@ def _variable_problems(name: str, value: Any, role: str | None, specs: RoleSpecs
         found = OWN_RULES[name](value)
     if not found:
         refused = option_problem(name, value, specs[role][name], role)
-        found = [] if refused is None else [refused]
+        found = shape_problems(name, value, specs[role][name]) if refused is None else [refused]
     return found
 
 

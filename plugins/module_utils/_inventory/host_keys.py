@@ -46,7 +46,9 @@ def host_key_problems(variables: Mapping[str, Mapping[str, Any]], hosts: Sequenc
 def _path(value: Any) -> Problem | None:
     if isinstance(value, Unreadable):
         return value.problem(KNOWN_HOSTS)
-    if value is None or (isinstance(value, str) and (not value or value.startswith(("/", "~")))):
+    if value is None or (
+        isinstance(value, str) and (not value or (value.startswith(("/", "~")) and value.isprintable()))
+    ):
         return None
     return Problem(KNOWN_HOSTS, shown(value), ERR_PATH, FIX_PATH)
 

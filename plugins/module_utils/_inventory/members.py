@@ -10,7 +10,6 @@ that ``--limit`` never changes the list.
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +19,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses i
     Interface,
     address_of,
     interface_of,
+    is_interface_name,
     not_a_host,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
@@ -39,15 +39,13 @@ ERR_NETWORK = "is the address of the network %s itself"
 ERR_BROADCAST = "is the broadcast address of the network %s"
 ERR_NOT_A_HOST = "is not the address of a network card (%s)"
 ERR_SAMPLE = "still holds the sample value"
-ERR_INTERFACE = "expected the name of a network card: 1 to 15 characters, no blanks, no '/'"
+ERR_INTERFACE = "expected the name of a network card: 1 to 15 letters, digits and signs of _.+@~-"
 ERR_UNREADABLE = "cannot be evaluated: %s"
 #: What an expression cannot use in a variable that is read out of hostvars before any node was asked.
 NOT_YET = ("hostvars", "ansible_facts")
 FIX_NOT_YET = "write the value, or name a variable of this host: there is no {} when the inventory is read"
 ERR_NOT_ADDRESSES = "expected a list of addresses without prefix length"
 ERR_NOT_ADDRESS = "expected an IPv4 or IPv6 address of this host, without prefix length"
-
-_INTERFACE_NAME = re.compile(r"^[^\s/]{1,15}$")
 
 
 @dataclass(frozen=True)
@@ -110,7 +108,7 @@ def is_sample(address: Address) -> bool:
 def management_address(host: str, variables: Mapping[str, Any]) -> str:
     """Where Ansible reaches the host: ``ansible_host``, or its name in the inventory."""
     value = variables.get("ansible_host")
-    return str(value).strip() if isinstance(value, str) and value.strip() else host
+    return str(value) if isinstance(value, str) and value else host
 
 
 def fabric_address_problems(value: Any) -> list[Problem]:
@@ -149,7 +147,7 @@ def fabric_interface_problems(value: Any) -> list[Problem]:
         return [Problem(FABRIC_INTERFACE, "", ERR_MISSING, fix)]
     if isinstance(value, Unreadable):
         return [value.problem(FABRIC_INTERFACE)]
-    if not isinstance(value, str) or not _INTERFACE_NAME.match(value) or value in (".", ".."):
+    if not is_interface_name(value):
         return [Problem(FABRIC_INTERFACE, shown(value), ERR_INTERFACE, "`ip -br link` on the node lists the names")]
     return []
 
@@ -195,7 +193,7 @@ def entries_of(value: Any) -> list[Entry]:
         texts = texts.split(",") if isinstance(texts, str) else texts
         found = []
         for position, text in enumerate(texts if isinstance(texts, (list, tuple)) else ()):
-            address = interface_of(text)
+            address = interface_of(text.strip() if isinstance(text, str) else text)
             if address is not None:
                 found.append((f"{path}.addresses[{position}]", address))
         name = str(entry.get("name") or "")

@@ -54,7 +54,11 @@ def _is_taken(value: Any, kind: str, choices: Any) -> bool:
     if kind == "int" and isinstance(value, str):
         # Ansible would take digits of any script, and underscores between them.
         return whole_number(value) is not None
+    if kind == "int" and isinstance(value, float):
+        return value.is_integer()
     if kind == "float":
+        if isinstance(value, str) and not value.isascii():
+            return False
         try:
             return math.isfinite(float(value))
         except (TypeError, ValueError, OverflowError):

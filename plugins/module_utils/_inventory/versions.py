@@ -45,13 +45,13 @@ ERR_TORCH_BUILD = "PyTorch %s has no build %s; it has %s"
 ERR_TWO_BUILDS = "names the build %s, and %s the build %s"
 
 # NVIDIA's versions have two or three parts: 470.74, 580.95.05.
-_DRIVER = re.compile(r"^(\d{3,4})(?:\.\d{2,3}(?:\.\d{2})?)?$")
-_TORCH = re.compile(r"^(\d+\.\d+)(?:\.[0-9a-z.]+)?(?:\+(cu\d+|[a-z0-9.]+))?$")
-_INTERPRETER = re.compile(r"python(\d+\.\d+)$")
-_INDEX_BUILD = re.compile(r"/(cu\d+)/?$")
+_DRIVER = re.compile(r"^([0-9]{3,4})(?:\.[0-9]{2,3}(?:\.[0-9]{2})?)?$")
+_TORCH = re.compile(r"^([0-9]+\.[0-9]+)(?:\.[0-9a-z.]+)?(?:\+(cu[0-9]+|[a-z0-9.]+))?$")
+_INTERPRETER = re.compile(r"python([0-9]+\.[0-9]+)$")
+_INDEX_BUILD = re.compile(r"/(cu[0-9]+)/?$")
 _PYPI = re.compile(r"^https?://pypi\.org/simple/?$")
 # cu118 is CUDA 11.8, cu130 is CUDA 13.0.
-_BUILD = re.compile(r"^cu(\d+)(\d)$")
+_BUILD = re.compile(r"^cu([0-9]+)([0-9])$")
 
 
 def with_defaults(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import (
-    HOST_NAME,
     LAST_PORT,
     interface_of,
+    is_host_name,
     not_a_host,
     port_of,
     whole_number,
@@ -149,7 +149,7 @@ def _members(given: Any, slots: Any) -> tuple[list[Member], list[Problem]]:
             problems.append(Problem(variable, shown(entry), ERR_MEMBER, FIX_MEMBERS))
             continue
         name = str(entry["name"])
-        if not HOST_NAME.fullmatch(name):
+        if not is_host_name(name):
             problems.append(Problem(f"{variable}.name", shown(name), ERR_NAME, "correct the name in the inventory"))
         text = f"{entry['fabric_address']}/{entry['fabric_prefix']}"
         address = interface_of(text)

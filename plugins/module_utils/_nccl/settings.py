@@ -23,14 +23,14 @@ HEADER = """\
 # Managed by Ansible, role nccl of baremetal.gpu_cluster. Every NCCL reads this file, also the one in PyTorch's wheel.
 # NAME=VALUE, no blanks around the sign. The environment of a job wins over it, and so does the user's own file.
 """
-VERSION = re.compile(r"[1-9]\d?\.\d{1,2}\.\d{1,3}")
+VERSION = re.compile(r"[1-9][0-9]?\.[0-9]{1,2}\.[0-9]{1,3}")
 #: A major version, or one release of it.
-CUDA = re.compile(r"[1-9]\d?(\.\d{1,2}(\.\d{1,3})?)?")
+CUDA = re.compile(r"[1-9][0-9]?(\.[0-9]{1,2}(\.[0-9]{1,3})?)?")
 NAME = re.compile(r"NCCL_[A-Z0-9_]+")
 #: A name of the kernel, at least two characters because NCCL ignores one; none that has a meaning in NCCL's list.
 INTERFACE = re.compile(r"[^\s/,:=^]{2,15}")
 #: DEVICE[:PORT[:RAIL[:PLANE]]], where PORT may stay empty.
-HCA = re.compile(r"[A-Za-z][\w.-]*(:\d*(:\d+){0,2})?")
+HCA = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*(:[0-9]*(:[0-9]+){0,2})?")
 LONGEST = 1023
 MOST_HCAS = 32
 DEBUG_LEVELS = ("", "VERSION", "WARN", "INFO", "TRACE")

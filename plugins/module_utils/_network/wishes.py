@@ -22,6 +22,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses i
     Address,
     address_of,
     interface_of,
+    is_host_name,
+    is_interface_name,
     not_a_host,
     whole_number,
 )
@@ -148,7 +150,7 @@ ERR_PRIMARY = "is not the name of a port of this bond (%s)"
 ERR_MIN_LINKS = "is more than the number of ports, %d"
 ERR_HOSTNAME = (
     "expected the name of a host: at most 64 characters, labels of letters, digits and '-' (not at their ends), "
-    "separated by '.', and not localhost"
+    "separated by '.', no number, and not localhost"
 )
 
 FIX_INTERFACES = "see the table of variables in roles/static_network/README.md"
@@ -157,9 +159,6 @@ FIX_MACS = "`ip -br link` on the node lists the hardware addresses"
 FIX_ADDRESS = 'write it like "192.0.2.11/24"'
 FIX_ONE = "keep one of them"
 
-_NAME = re.compile(r"^[A-Za-z0-9_.+@~][A-Za-z0-9_.+@~-]{0,14}$")
-#: Names of files in the kernel's folders of interfaces.
-_RESERVED_NAMES = (".", "..", "all", "default", "bonding_masters", "lo")
 _MAC = re.compile(r"^[0-9a-f]{2}([:-][0-9a-f]{2}){5}$")
 _ZONE = re.compile(r"^[A-Za-z0-9_-]{1,17}$")
 _LABEL = r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
@@ -369,7 +368,7 @@ def _domain(text: str, path: str) -> str:
 def _vlan(given: Mapping[str, Any], name: str, path: str) -> Vlan:
     """The VLAN; both of its options are of the right type."""
     parent = given["parent"]
-    if not _NAME.match(parent) or parent in _RESERVED_NAMES:
+    if not is_interface_name(parent):
         raise _Refused(f"{path}.parent", parent, ERR_NAME, FIX_NAMES)
     if parent == name:
         raise _Refused(f"{path}.parent", parent, ERR_OWN_PARENT, "name the card or bond that carries the VLAN")
@@ -509,7 +508,7 @@ class _Checker:
     def identity(self, entry: Mapping[str, Any], given: Mapping[str, Any], path: str, virtual: bool) -> tuple[str, str]:
         """Name and hardware address."""
         name, mac = given["name"] or "", (given["mac"] or "").lower().replace("-", ":")
-        if name and (not _NAME.match(name) or name in _RESERVED_NAMES):
+        if name and not is_interface_name(name):
             self.refuse(f"{path}.name", name, ERR_NAME, FIX_NAMES)
             name = ""
         if mac and (not _MAC.match(mac) or mac == "00:00:00:00:00:00" or int(mac[:2], 16) & 1):
@@ -578,7 +577,7 @@ class _Checker:
             if text is None:
                 continue
             port = text.lower().replace("-", ":") if is_mac(text) else text
-            if not is_mac(port) and (not _NAME.match(port) or port in _RESERVED_NAMES):
+            if not is_mac(port) and not is_interface_name(port):
                 self.refuse(where, text, ERR_PORT, FIX_NAMES)
             elif port == name:
                 self.refuse(where, text, ERR_OWN_PORT, "name the cards that it is made of")
@@ -717,7 +716,9 @@ def interface_problems(entries: Any, variable: str = VARIABLE) -> list[Problem]:
 def hostname_problems(value: Any, variable: str = HOSTNAME) -> list[Problem]:
     """Whether a node can be called so; an empty text leaves its name as it is."""
     text = str(value) if isinstance(value, str) else ""
-    right = text == value and (not text or (len(text) <= 64 and _HOSTNAME.fullmatch(text) and text != "localhost"))
+    right = text == value and (
+        not text or (len(text) <= 64 and _HOSTNAME.fullmatch(text) and is_host_name(text) and text != "localhost")
+    )
     return [] if right else [Problem(variable, shown(value), ERR_HOSTNAME, 'write it like "gpu01.lab.example.com"')]
 
 

@@ -25,9 +25,9 @@ PORTS = ("btl_tcp_port_min_v4", "btl_tcp_port_range_v4", "btl_tcp_port_min_v6", 
 FIRST_PORT = 1024
 #: Catches slips of the pen.
 MOST_THREADS = 4096
-PACKAGE = re.compile(r"[A-Za-z0-9][\w.+-]*")
+PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 #: A network device, or DEVICE:PORT of RDMA, as UCX_NET_DEVICES takes them (ucx_info -d lists them).
-DEVICE = re.compile(r"[A-Za-z][\w.-]*(:\d+)?")
+DEVICE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*(:[0-9]+)?")
 
 ERR_LIST = "a list is expected"
 ERR_NETWORK = "no network in CIDR form"

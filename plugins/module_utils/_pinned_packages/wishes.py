@@ -24,9 +24,9 @@ ERR_TWO_STREAMS = "only one stream of a module can be enabled, and two are liste
 ERR_SECONDS = "allowed are {} to {} s"
 
 _GROUP = re.compile(r"[a-z][a-z0-9_]*\Z")
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*\Z")
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*\Z")
 _PATTERN = re.compile(r"[A-Za-z0-9_*?\[][A-Za-z0-9_.+*?\[\]-]*\Z")
-_VERSION = re.compile(r"[A-Za-z0-9*?\[][A-Za-z0-9_.+~^:*?\[\]-]*\Z")
+VERSION = re.compile(r"[A-Za-z0-9*?\[][A-Za-z0-9_.+~^:*?\[\]-]*\Z")
 _STREAM = re.compile(r"[A-Za-z0-9_.-]+:[A-Za-z0-9_.-]+\Z")
 
 TIMEOUT_SECONDS = (60, 86400)
@@ -107,9 +107,9 @@ def _wish(entry: Mapping[str, Any]) -> Wish:
 def _package_problems(wishes: Wishes) -> list[Problem]:
     problems = []
     for wish in wishes.packages:
-        if not _NAME.match(wish.name):
+        if not NAME.match(wish.name):
             problems.append(Problem("packages[].name", shown(wish.name), ERR_NAME, "write it as rpm -q shows it"))
-        if wish.version and not _VERSION.match(wish.version):
+        if wish.version and not VERSION.match(wish.version):
             fix = "write a branch (580), a version (2.28.9), or a version with its release"
             problems.append(Problem(wish.variable, shown(wish.version), ERR_VERSION, fix))
         if wishes.names.count(wish.name) > 1:

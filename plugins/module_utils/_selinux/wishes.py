@@ -110,7 +110,7 @@ def wrong_path(path: str) -> bool:
 
 def problems(params: Mapping[str, Any]) -> list[Problem]:
     """Everything that is wrong with the parameters of the module, before any host is looked at."""
-    found = _state_problems(str(params["state"]))
+    found = state_problems(str(params["state"]))
     found += [
         Problem(f"{SSH_PORTS}[{index}]", shown(port), ERR_PORT, FIX_RANGE)
         for index, port in enumerate(params["ssh_ports"])
@@ -132,7 +132,8 @@ def problems(params: Mapping[str, Any]) -> list[Problem]:
     return found
 
 
-def _state_problems(state: str) -> list[Problem]:
+def state_problems(state: str) -> list[Problem]:
+    """Whether it is a state that the role can bring about."""
     if state in STATES:
         return []
     if state.lower() in (DISABLED, "off", "false"):

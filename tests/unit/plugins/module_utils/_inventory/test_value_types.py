@@ -23,8 +23,8 @@ WRONG: dict[str, list[Any]] = {
     "path": [["a"], {"a": 1}, True, None, 7],
     "list": [7, 1.5, True, None, "text", {"a": 1}],
     "dict": [7, 1.5, True, None, "text", "a=b", ["a"]],
-    "int": [["a"], {"a": 1}, True, None, "x", 1.5],
-    "float": [["a"], {"a": 1}, True, None, "x", float("nan"), "inf"],
+    "int": [["a"], {"a": 1}, True, None, "x", 1.5, float("inf"), float("nan"), "\u0662"],
+    "float": [["a"], {"a": 1}, True, None, "x", float("nan"), "inf", "\u0662"],
     "bool": [["a"], {"a": 1}, None, "maybe", 7],
     # What raw takes is in the rules of its own that each such variable has.
     "raw": [None, 1.5],
