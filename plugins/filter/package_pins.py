@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filter package_pins: the packages that later roles pin on a host. The rules are in _package_sources."""
+"""Filter package_pins: the packages that later roles install on a host. The rules are in _package_sources."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sou
 
 DOCUMENTATION = r"""
 name: package_pins
-short_description: List the packages that the roles for driver, CUDA, NCCL and Open MPI are going to pin on a host
+short_description: List the packages that the roles are going to install on a host
 version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)

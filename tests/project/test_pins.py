@@ -15,6 +15,8 @@ import pytest
 import role_readmes
 import yaml
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import pins
+
 #: Roles that install packages in versions of the inventory, with the variable of the version.
 PINNING = {
     "cuda_toolkit": "cuda_toolkit_versions",
@@ -50,7 +52,8 @@ def test_every_pin_of_a_node_with_gpus_is_asked_for(tmp_path: Path) -> None:
     """The defaults of the roles count where the inventory says nothing: they are what is installed."""
     inventory = {"openmpi_version": "4.1.1", "torch_runtime_find_links": "/srv/wheels"}
     found = handed_over(tmp_path, GPU, inventory)
-    assert {entry["variable"] for entry in found["package_sources_packages"]} == set(PINNING.values())
+    wanted = {*PINNING.values(), "torch_runtime_packages", "monitoring_packages", "monitoring_gpu_packages"}
+    assert {entry["variable"] for entry in found["package_sources_packages"]} == wanted
     role = next(folder for folder in role_readmes.role_folders() if folder.name == "torch_runtime")
     version = role_readmes.read_defaults(role)["torch_runtime_version"]
     assert found["package_sources_wheel_requirements"] == [f"torch=={version}"]
@@ -62,14 +65,26 @@ def test_every_pin_of_a_node_with_gpus_is_asked_for(tmp_path: Path) -> None:
 
 
 def test_what_is_not_going_to_be_installed_is_not_asked_for(tmp_path: Path) -> None:
-    found = handed_over(tmp_path, {}, {"package_sources_wheel_requirements": ["a==1"]}, "--skip-tags", "openmpi")
+    inventory = {"package_sources_wheel_requirements": ["a==1"], "torch_runtime_packages": []}
+    found = handed_over(tmp_path, {}, inventory, "--skip-tags", "openmpi,monitoring")
     assert found["package_sources_packages"] == []
     assert found["package_sources_wheel_variables"]["requirements"] == {}
 
 
+def test_every_list_of_packages_is_asked_for() -> None:
+    """The repositories may lack them in any version, and the role that installs them comes last."""
+    lists = {
+        name
+        for role in role_readmes.role_folders()
+        for name, option in role_readmes.read_options(role).items()
+        if name.endswith("_packages") and option.get("elements") == "str"
+    }
+    assert lists == {*pins.LISTS, "openmpi_packages"}
+
+
 @pytest.mark.parametrize("role", role_readmes.role_folders(), ids=lambda role: role.name)
 def test_a_role_that_pins_packages_is_asked_for_early(role: Path) -> None:
-    """The next role that pins a version of the inventory is found here. What has no version cannot lack it."""
+    """The next role that pins a version of the inventory is found here."""
     texts = [path.read_text(encoding="utf-8") for path in (role / "tasks").rglob("*.yml")]
     options = role_readmes.read_options(role)
     versions = [name for name in options if "_version" in name]

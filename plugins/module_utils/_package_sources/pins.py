@@ -20,7 +20,9 @@ DRIVER = "nvidia_driver_version"
 KERNEL_MODULES = {"open": "kmod-nvidia-open-dkms", "proprietary": "kmod-nvidia-latest-dkms"}
 DRIVER_PROGRAMS = "nvidia-driver-cuda"
 #: The variables that are read.
-PREFIXES = ("nvidia_driver_", "cuda_toolkit_", "nccl_", "openmpi_", "torch_runtime_")
+PREFIXES = ("nvidia_driver_", "cuda_toolkit_", "nccl_", "openmpi_", "torch_runtime_", "monitoring_", "shared_storage_")
+#: Lists of packages in whatever version.
+LISTS = ("shared_storage_packages", "torch_runtime_packages", "monitoring_packages", "monitoring_gpu_packages")
 
 
 def packages(
@@ -39,7 +41,12 @@ def packages(
             found += nccl.packages_of(values["nccl_version"], with_defaults(given, defaults)[NCCL_CUDA])[0]
     if not {"runtime", "openmpi"} & set(skipped):
         found += _openmpi(values)
-    return [{"name": "", "version": "", "family": "", "variable": "", **entry} for entry in found]
+    if "runtime" not in skipped:
+        for variable in LISTS:
+            found += _listed(values, variable, has_gpus, skipped)
+    # Two lists may name the same package.
+    once = {entry["name"]: entry for entry in reversed(found)}
+    return [{"name": "", "version": "", "family": "", "variable": "", **entry} for entry in reversed(once.values())]
 
 
 def _driver(values: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -54,6 +61,19 @@ def _driver(values: Mapping[str, Any]) -> list[dict[str, str]]:
         {"name": name, "version": str(version), "family": "nvidia-driver", "variable": DRIVER}
         for name in (KERNEL_MODULES[kind], DRIVER_PROGRAMS)
     ]
+
+
+def _listed(values: Mapping[str, Any], variable: str, has_gpus: bool, skipped: Collection[str]) -> list[dict[str, str]]:
+    unused = {
+        "shared_storage_packages": not values.get("shared_storage_mounts"),
+        "torch_runtime_packages": values.get("torch_runtime_adopt"),
+        "monitoring_gpu_packages": not has_gpus,
+    }
+    names = values.get(variable)
+    role = next(one for one in ("shared_storage", "torch_runtime", "monitoring") if variable.startswith(one))
+    if unused.get(variable) or role in skipped or not isinstance(names, list):
+        return []
+    return [{"name": name, "variable": variable} for name in dict.fromkeys(names) if isinstance(name, str)]
 
 
 def _openmpi(values: Mapping[str, Any]) -> list[dict[str, str]]:

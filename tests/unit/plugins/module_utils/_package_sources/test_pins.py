@@ -20,9 +20,13 @@ DEFAULTS = {
 }
 
 
+#: Without what is installed in any version.
+NO_LISTS: dict[str, Any] = {name: [] for name in pins.LISTS}
+
+
 def pinned(*skipped: str, has_gpus: bool = True, **given: Any) -> dict[str, tuple[str, str]]:
     """Version and variable by package."""
-    found = pins.packages(given, DEFAULTS, has_gpus, skipped)
+    found = pins.packages({**NO_LISTS, **given}, DEFAULTS, has_gpus, skipped)
     assert all(set(entry) == {"name", "version", "family", "variable"} for entry in found)
     return {entry["name"]: (entry["version"], entry["variable"]) for entry in found}
 
@@ -80,8 +84,34 @@ def test_versions_of_the_inventory() -> None:
     assert found["openmpi"] == ("4.1.1", "openmpi_version")
 
 
+def test_packages_in_any_version_are_asked_for_too() -> None:
+    lists = {
+        "torch_runtime_packages": ["python3.13"],
+        "monitoring_packages": ["nload"],
+        "monitoring_gpu_packages": ["nvtop", "nload"],
+        "shared_storage_packages": ["lustre-client"],
+        "openmpi_packages": [],
+    }
+    mounts = {"shared_storage_mounts": [{"path": "/data", "source": "mgs:/fs", "type": "lustre"}]}
+
+    def asked(*skipped: str, has_gpus: bool = False, **more: Any) -> dict[str, str]:
+        return {
+            name: why for name, (_version, why) in pinned("gpu", *skipped, has_gpus=has_gpus, **lists, **more).items()
+        }
+
+    assert asked(**mounts, has_gpus=True) == {
+        "python3.13": "torch_runtime_packages",
+        "nload": "monitoring_packages",
+        "nvtop": "monitoring_gpu_packages",
+        "lustre-client": "shared_storage_packages",
+    }
+    assert set(asked()) == {"python3.13", "nload"}
+    assert set(asked("monitoring", torch_runtime_adopt="/opt/env")) == set()
+    assert asked("runtime", **mounts) == {}
+
+
 def test_the_filter_reads_the_variables_of_one_host() -> None:
     filters = FilterModule().filters()
-    hostvars = {"n1": {"openmpi_version": "4.1.1", "other": 1}, "n2": {}}
+    hostvars = {"n1": {"openmpi_version": "4.1.1", "other": 1, **NO_LISTS}, "n2": {}}
     (found,) = filters["package_pins"](hostvars, "n1", False)
     assert found == {"name": "openmpi", "version": "4.1.1", "family": "openmpi", "variable": "openmpi_version"}
