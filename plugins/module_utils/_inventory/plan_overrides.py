@@ -1,15 +1,16 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Variables of roles that stand in place of what the playbooks hand over from the port plan. Pure.
+"""Variables of roles that stand in place of what the playbooks hand over, of the plan or of one variable. Pure.
 
-Such a variable is allowed, and the check still expects the plan: where both differ, one of them is not what was meant.
+Such a variable is allowed, and all other roles still follow the plan or that variable: where both differ, one of them
+may not be what was meant.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import Unreadable
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
@@ -37,6 +38,50 @@ HANDED_OVER: dict[str, Callable[[Mapping[str, Any]], Any]] = {
 }
 FIREWALL_PORTS, MODE = "cluster_firewall_ports", "cluster_firewall_mode"
 
+
+class Source(NamedTuple):
+    """The variable that all roles follow, its default, and what is handed over of it."""
+
+    variable: str
+    default: Any
+    handed: Callable[[Any], Any] = lambda value: value
+
+
+_USER = Source("gpu_cluster_user", "train")
+_PREFIX = Source("torch_runtime_prefix", "/opt/gpu-cluster/torch")
+_PYTHON = _PREFIX._replace(handed=lambda value: f"{value}/bin/python")
+_OPENMPI = Source("openmpi_prefix", "/usr/lib64/openmpi")
+_GPUS = Source("gpu_cluster_gpus", -1)
+#: The variables that stand for one other. Lists of rails are not here: they are meant to be longer than one card.
+STANDS_FOR: dict[str, Source] = {
+    "cluster_check_user": _USER,
+    "cluster_user_name": _USER,
+    "kernel_tuning_login_user": _USER,
+    "launcher_user": _USER,
+    "preflight_user": _USER,
+    "selinux_policy_users": _USER._replace(handed=lambda value: [value]),
+    "shared_storage_user": _USER,
+    "ssh_mesh_user": _USER,
+    "cluster_check_torch_python": _PYTHON,
+    "launcher_python": _PYTHON,
+    "package_sources_wheel_prefix": _PREFIX,
+    "preflight_install_path": _PREFIX,
+    "selinux_policy_torch_prefix": _PREFIX,
+    "cluster_check_openmpi_prefix": _OPENMPI,
+    "launcher_mpirun": _OPENMPI._replace(handed=lambda value: f"{value}/bin/mpirun"),
+    "launcher_ib_disabled": Source("nccl_ib_disabled", False),
+    "nvidia_driver_gpus": _GPUS,
+    "preflight_gpus": _GPUS,
+    "package_sources_wheel_folder": Source("torch_runtime_find_links", ""),
+    "package_sources_wheel_index_url": Source("torch_runtime_index_url", ""),
+    "launcher_fabric_address": Source("gpu_cluster_fabric_address", "", lambda value: str(value).split("/")[0]),
+    "preflight_fabric_interface": Source("gpu_cluster_fabric_interface", ""),
+    "preflight_interfaces": Source("static_network_interfaces", []),
+    "preflight_ports": Source(PORTS, {}),
+}
+
+NOTE_OTHER = "differs from %s, which gives %s to all other roles"
+FIX_OTHER = "remove it, and change %s where that is wrong"
 NOTE_DIFFERS = "differs from the port plan, which gives %s; the check expects the plan"
 FIX_REMOVE = f"remove it, and change {PORTS} where the plan itself is wrong"
 
@@ -45,7 +90,23 @@ def _comparable(value: Any) -> Any:
     """The value without order and without the types that YAML chose."""
     if isinstance(value, Mapping):
         return {str(key): str(one) for key, one in value.items()}
-    return sorted({str(one) for one in value}) if isinstance(value, (list, tuple)) else str(value)
+    if isinstance(value, (list, tuple)):
+        return sorted({str(one) for one in value})
+    return str(value).rstrip("/").replace("//", "/")
+
+
+def _stand_ins(own: Mapping[str, Any]) -> list[Problem]:
+    """The variables of one host that say something else than the one in whose place they stand."""
+    notes = []
+    for name, source in STANDS_FOR.items():
+        value, other = own.get(name), own.get(source.variable, source.default)
+        if name not in own or isinstance(value, Unreadable) or isinstance(other, Unreadable):
+            continue
+        planned = source.handed(other)
+        if _comparable(value) != _comparable(planned):
+            rule = NOTE_OTHER % (source.variable, shown(planned))
+            notes.append(Problem(name, shown(value), rule, FIX_OTHER % source.variable))
+    return notes
 
 
 def override_notes(variables: Mapping[str, Mapping[str, Any]], hosts: Sequence[str]) -> list[Problem]:
@@ -53,6 +114,7 @@ def override_notes(variables: Mapping[str, Mapping[str, Any]], hosts: Sequence[s
     notes = []
     for host in hosts:
         own = variables[host]
+        notes += [note.on(host) for note in _stand_ins(own)]
         overrides = [name for name in HANDED_OVER if name in own and not isinstance(own[name], Unreadable)]
         try:
             plan = make_port_plan(own.get(PORTS)).as_dict() if overrides else {}

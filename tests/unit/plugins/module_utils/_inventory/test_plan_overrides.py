@@ -72,6 +72,55 @@ def test_a_plan_that_is_refused_is_no_note() -> None:
     assert noted(cluster_firewall_ports=Unreadable("'x' is undefined")) == []
 
 
+@pytest.mark.parametrize("name", plan_overrides.STANDS_FOR)
+def test_a_second_truth_is_noted(name: str) -> None:
+    source = plan_overrides.STANDS_FOR[name]
+    same = source.handed(source.default)
+    assert noted(**{name: same}) == []
+    other = [7] if isinstance(same, list) else {"ssh": 23} if isinstance(same, dict) else "/another"
+    (note,) = plan_overrides.override_notes({"n1": {name: other}}, ["n1"])
+    assert note.variable == name
+    assert source.variable in note.rule and source.variable in note.fix
+    assert noted(**{source.variable: Unreadable("'x' is undefined"), name: other}) == []
+
+
+def test_a_second_truth_follows_the_first() -> None:
+    assert noted(gpu_cluster_user="ml", launcher_user="ml", selinux_policy_users=["ml"]) == []
+    assert noted(gpu_cluster_user="ml", ssh_mesh_user="train", selinux_policy_users=["train"]) == [
+        "selinux_policy_users",
+        "ssh_mesh_user",
+    ]
+    assert noted(openmpi_prefix="/opt/mpi/", launcher_mpirun="/opt/mpi/bin/mpirun") == []
+    assert noted(torch_runtime_prefix="/srv/env", launcher_python="/opt/gpu-cluster/torch/bin/python") == [
+        "launcher_python"
+    ]
+
+
+#: What the playbooks hand over beside: lists and objects that are worked out, and choices of their own.
+WORKED_OUT = {
+    "package_sources_wheel_requirements",
+    "package_sources_wheel_variables",
+    "package_sources_packages",
+    "kernel_tuning_neighbours",
+    "cluster_firewall_peers",
+    "ssh_mesh_members",
+    "launcher_members",
+    "launcher_slots",
+    "nccl_cuda",
+    "nccl_socket_interfaces",
+    "openmpi_networks",
+    "torch_runtime_proxy",
+}
+
+
+def test_every_variable_that_the_playbooks_hand_over_is_compared() -> None:
+    handed: set[str] = set()
+    for path in PLAYBOOKS.glob("*.yml"):
+        handed |= set(re.findall(r"(\w+): \"{{ __own\.\1 \| default\(", path.read_text(encoding="utf-8")))
+    assert handed
+    assert handed - WORKED_OUT <= {*plan_overrides.HANDED_OVER, *plan_overrides.STANDS_FOR}
+
+
 def test_every_variable_that_the_playbooks_take_from_the_plan_is_compared() -> None:
     handed: set[str] = set()
     for path in PLAYBOOKS.glob("*.yml"):
