@@ -37,7 +37,9 @@ description:
   - "Versions that cannot go together: the driver with CUDA, NCCL and PyTorch's CUDA build; NCCL and PyTorch with builds
     that do not exist; PyTorch with its interpreter. What is not known is not refused."
   - "Typing errors elsewhere in a name: variables that are almost those of a role, of the cluster or of Ansible's
-    connection, and files of C(host_vars) and C(group_vars) whose name is another spelling of a host or a group."
+    connection; files of C(host_vars) and C(group_vars) whose name is another spelling of a host or a group, or that
+    Ansible does not read because of another one; folders that are almost called so; a group that is almost called like
+    that of the members; and names in C(--limit) that no host and no group has."
   - "Paths on the controller (names that end with C(_lock_file), C(_ca_dir), C(_report_dir) or C(_known_hosts)) that are
     not the same for all members, and facts of a host that have the name of a variable of the collection."
   - An expression that cannot be evaluated is a problem, not a failure.
@@ -116,15 +118,21 @@ def _read_by_ansible(folder: Path) -> list[str]:
     return [entry.name for entry in entries if entry.name != "README"]
 
 
-def _file_findings(own: Mapping[str, Any]) -> tuple[list[Problem], list[Problem]]:
-    """Problems and notes about the folders of variables beside the inventory and the playbook."""
+def _name_findings(own: Mapping[str, Any], group: str) -> tuple[list[Problem], list[Problem]]:
+    """Problems and notes about folders and files of variables, groups, and the names in --limit."""
     groups = {str(name): [str(host) for host in hosts] for name, hosts in (own.get("groups") or {}).items()}
     sources = [Path(str(source)) for source in own.get("ansible_inventory_sources") or []]
     places = [source if source.is_dir() else source.parent for source in sources if source.exists()]
     places += [Path(str(own["playbook_dir"]))] if own.get("playbook_dir") else []
     names = {"host": sorted({host for hosts in groups.values() for host in hosts}), "group": list(groups)}
-    problems, notes = [], []
+    problems: list[Problem] = []
+    notes: list[Problem] = []
+    if groups:
+        problems += near_misses.group_findings(group, groups)
+        problems += near_misses.limit_findings(str(own.get("ansible_limit") or ""), names)
     for place in dict.fromkeys(places) if groups else ():
+        folders = [one.name for one in place.iterdir() if one.is_dir()] if place.is_dir() else []
+        problems += near_misses.folder_findings(str(place), folders)
         for folder, kind in near_misses.FOLDERS.items():
             found = near_misses.file_findings(str(place / folder), _read_by_ansible(place / folder), names[kind])
             problems += found[0]
@@ -145,7 +153,7 @@ def inventory_problems(
     members = [str(host) for host in hosts]
     everything = {name: hostvars[name] for name in members}
     variables = {name: read_variables(everything, name, wanted) for name in members}
-    problems, notes = _file_findings(everything[members[0]]) if members else ([], [])
+    problems, notes = _name_findings(everything[members[0]], str(group)) if members else ([], [])
     names = {name: [str(one) for one in own] for name, own in everything.items()}
     mistyped, doubtful = near_misses.variable_findings(names, variables, checks.known_names(specs), tuple(specs))
     if kind == "notes":

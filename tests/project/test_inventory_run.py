@@ -89,6 +89,53 @@ def test_typing_errors_in_names_stop_the_run(inventory: Path) -> None:
     assert "my_team" not in text and "nfs_exports" not in text and "firewall_enabled" not in text
 
 
+def test_files_that_ansible_does_not_read_stop_the_run(inventory: Path) -> None:
+    """Ansible takes the first of a folder, .yml, .yaml and .json; and folders of other names are no variables."""
+    write(inventory / "group_vars" / "gpu_cluster.yml", "gpu_cluster_gpus: 8\n")
+    write(inventory / "group_vars" / "all.json", "{}\n")
+    write(inventory / "host_vars" / "gpu02.yaml", "rack: r2\n")
+    write(inventory / "host_vars" / "gpu02.json", "{}\n")
+    for folder in ("host_var", "hosts_vars", "group-vars"):
+        (inventory / folder).mkdir()
+    code, text = check(inventory)
+    assert code != 0
+    for entry, first in (("gpu_cluster.yml", "gpu_cluster"), ("all.json", "all.yml"), ("gpu02.json", "gpu02.yaml")):
+        assert f"'{entry}': Ansible reads {first} for this" in text, text
+    for folder in ("host_var", "hosts_vars", "group-vars"):
+        assert f"'{folder}': Ansible reads variables from folders called" in text, text
+    assert "6 problem(s)" in text
+
+
+def test_a_group_that_is_almost_that_of_the_members(inventory: Path) -> None:
+    """The cluster would be built without its hosts, and be validated."""
+    write(inventory / "more.yml", "gpu_clustr: {hosts: {gpu03: {ansible_host: 10.0.0.3}}}\n")
+    code, text = check(inventory)
+    assert code != 0
+    assert "group = 'gpu_clustr': looks like a typing error" in text, text
+    above = "gpu_clusters: {children: {gpu_cluster: , gpu_cluster_b: }}\ngpu_cluster_b: {hosts: {b1: }}\n"
+    write(inventory / "more.yml", above)
+    assert check(inventory)[0] == 0
+
+
+@pytest.mark.parametrize("playbook", ["inventory", "check"])
+def test_a_name_in_limit_that_nothing_has(inventory: Path, playbook: str) -> None:
+    """Ansible warns and goes on with the others."""
+    code, text = check(inventory, "--limit", "gpu01,gpu2,login:!nodes", playbook=playbook)
+    assert code != 0
+    assert "--limit = 'gpu2': no host and no group" in text and "Fix: write gpu02 instead" in text, text
+    assert "--limit = 'login'" in text and "--limit = 'nodes'" in text
+    for good in ("gpu01,gpu02", "gpu*", "all:!gpu02", "gpu_cluster[0:1]", "gpu_cluster:&gpu01", "~gpu0[12]"):
+        code, text = check(inventory, "--limit", good)
+        assert code == 0, text
+
+
+def test_a_misspelt_group_of_the_command_line(inventory: Path) -> None:
+    """The names that there are stand in the message."""
+    code, text = check(inventory, "-e", "gpu_cluster_group=gpu_clster")
+    assert code != 0
+    assert "Groups of this inventory: gpu_cluster." in " ".join(text.split()), text
+
+
 def test_files_of_nobody_are_listed_and_stop_nobody(inventory: Path) -> None:
     """They may belong to a machine that is away."""
     write(inventory / "host_vars" / "gpu13.yml", "rack: r2\n")

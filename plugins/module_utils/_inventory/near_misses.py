@@ -50,8 +50,14 @@ ORDINARY_NAMES = ("known_hosts",)
 
 #: Names shorter than this are never compared; longer ones may differ in one place, and the longest in two.
 SHORTEST, LONG = 8, 18
+#: First words from this length on are known without their first letter: nsible, penmpi, vidia; not ccl and uda.
+SHORT_WORD = 6
 
 ERR_NEAR_MISS = "looks like a typing error: nobody reads a variable of this name"
+ERR_SHADOWED = "Ansible reads %s for this %s, and stops there"
+ERR_NEAR_FOLDER = "Ansible reads variables from folders called host_vars and group_vars only"
+ERR_NO_TARGET = "no host and no group of this inventory has this name, and Ansible goes on without it"
+ERR_NEAR_GROUP = "looks like a typing error: its hosts are no members of the group %s"
 ERR_NEAR_FILE = "no %s of this inventory has this name, so nobody reads it"
 NOTE_ORPHANS = "no %s of this inventory has such a name, so nobody reads them"
 
@@ -63,7 +69,8 @@ _EXTENSIONS = (".yml", ".yaml", ".json")
 def _begins_alike(name: str, known: str) -> bool:
     """A first letter is seldom mistyped, and another one makes another word: rccl_version, cpu_cluster_user."""
     swapped = name[:2] == known[1::-1]
-    lost = len(known) > LONG and name.split("_")[0] == known.split("_")[0][1:]
+    first = known.split("_")[0]
+    lost = (len(known) > LONG or len(first) >= SHORT_WORD) and name.split("_")[0] == first[1:]
     return name[0] == known[0] or swapped or lost
 
 
@@ -169,6 +176,53 @@ def _nearest_group(name: str, groups: Sequence[str]) -> str | None:
     return None
 
 
+def _shadowed(folder: str, entry: str, entries: Sequence[str], kind: str) -> list[Problem]:
+    """A file beside one of the same name that Ansible finds first: without ending, then .yml, .yaml and .json."""
+    orders = [f"{_stem(entry)}{extension}" for extension in ("", *_EXTENSIONS)]
+    earlier = [one for one in orders[: orders.index(entry)] if one in entries] if entry in orders else []
+    if not earlier:
+        return []
+    fix = f"move what is in it into {earlier[0]}"
+    return [Problem(folder, shown(entry), ERR_SHADOWED % (earlier[0], kind), fix)]
+
+
+def folder_findings(place: str, entries: Sequence[str]) -> list[Problem]:
+    """Folders beside the inventory or the playbook whose name is almost that of a folder of variables."""
+    return [
+        Problem(place, shown(entry), ERR_NEAR_FOLDER, f"rename it to {known}")
+        for entry in sorted(entries)
+        for known in FOLDERS
+        if entry not in FOLDERS and is_within(_plain(entry), known, 1)
+    ]
+
+
+def limit_findings(limit: str, names: Mapping[str, Sequence[str]]) -> list[Problem]:
+    """Names in --limit that nothing has. Ansible only warns about them, and then does less than was meant.
+
+    ``names``: of hosts and of groups. Patterns, numbers of hosts and files of names are left to Ansible.
+    """
+    known = {*names["host"], *names["group"], "all", "localhost"}
+    problems = []
+    for part in re.split(r"[,:]", limit):
+        name = part.strip().lstrip("!&")
+        if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name) or name in known or "[" in limit:
+            continue
+        near = nearest_host(name, names["host"]) or _nearest_group(name, names["group"])
+        fix = f"write {near} instead" if near else "name a host or a group of the inventory"
+        problems.append(Problem("--limit", shown(name), ERR_NO_TARGET, fix))
+    return problems
+
+
+def group_findings(group: str, groups: Mapping[str, Sequence[str]]) -> list[Problem]:
+    """Groups whose name is almost that of the members', and that hold other hosts."""
+    members = set(groups.get(group, ()))
+    return [
+        Problem("group", shown(other), ERR_NEAR_GROUP % group, f"move them to {group}, or give the group another name")
+        for other, hosts in groups.items()
+        if other != group and hosts and members.isdisjoint(hosts) and _nearest_group(other, [group])
+    ]
+
+
 def file_findings(folder: str, entries: Sequence[str], names: Sequence[str]) -> tuple[list[Problem], list[Problem]]:
     """Files and folders that belong to no host, or no group, of this inventory: problems where one is meant, notes.
 
@@ -178,6 +232,7 @@ def file_findings(folder: str, entries: Sequence[str], names: Sequence[str]) -> 
     problems, orphans = [], []
     for entry in sorted(set(entries)):
         if _is_file_of(entry, names):
+            problems += _shadowed(folder, entry, entries, kind)
             continue
         near = (nearest_host if kind == "host" else _nearest_group)(_stem(entry), names)
         if near is None:

@@ -223,3 +223,13 @@ def test_files_of_hosts_and_groups_are_fine() -> None:
     entries = ["gpu01", "gpu02.yml", "gpu03.yaml", "gpu04.json", "gpu05.example.com"]
     hosts = ["gpu01", "gpu02", "gpu03", "gpu04", "gpu05.example.com"]
     assert near_misses.file_findings("/inv/host_vars", entries, hosts) == ([], [])
+
+
+@pytest.mark.parametrize("known", ["ansible_host", "openmpi_version", "launcher_user", "nvidia_driver_kind"])
+def test_a_lost_first_letter_of_a_long_word(known: str) -> None:
+    assert near_misses.meant(known[1:], [known], ()) == known
+
+
+@pytest.mark.parametrize(("name", "known"), [("ccl_version", "nccl_version"), ("rccl_version", "nccl_version")])
+def test_a_short_word_without_its_first_letter_is_another_word(name: str, known: str) -> None:
+    assert near_misses.meant(name, [known], ()) is None
