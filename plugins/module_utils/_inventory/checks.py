@@ -34,6 +34,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory i
     host_keys,
     labels,
     near_misses,
+    role_rules,
     users,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import (
@@ -376,7 +377,9 @@ def _variable_problems(name: str, value: Any, role: str | None, specs: RoleSpecs
         found = OWN_RULES[name](value)
     if not found:
         refused = option_problem(name, value, specs[role][name], role)
-        found = shape_problems(name, value, specs[role][name]) if refused is None else [refused]
+        found = [refused] if refused is not None else shape_problems(name, value, specs[role][name])
+    if not found and name in role_rules.RULES:
+        found = role_rules.RULES[name](value)
     return found
 
 

@@ -113,6 +113,11 @@ def is_path(value: Any) -> bool:
     return isinstance(value, str) and bool(re.fullmatch(r"/[A-Za-z0-9_.+@%/-]+", value)) and not value.endswith("/")
 
 
+def rendezvous_problems(value: Any) -> list[Problem]:
+    """The rule of ``launcher_rendezvous`` alone."""
+    return _ports(22, value)[1]
+
+
 def _ports(ssh: Any, rendezvous: Any) -> tuple[tuple[int, int, int], list[Problem]]:
     """The port of sshd, and the first and the last one of the rendezvous range."""
     if not isinstance(rendezvous, Mapping) or not {"first", "last"} <= set(rendezvous):

@@ -78,10 +78,10 @@ def problems(given: Mapping[str, Any], host: str) -> list[Problem]:
         found.append(Problem("ssh_mesh_members", "[]", ERR_NO_MEMBERS, "hand over common_members"))
     elif host not in names:
         found.append(Problem("ssh_mesh_members", "", ERR_MEMBER % host, "add it to the members, or leave it out"))
-    return found + _extra_problems(given["extra_names"], names)
+    return found + extra_problems(given["extra_names"], names)
 
 
-def _extra_problems(extra: Mapping[str, Any], names: Sequence[str]) -> list[Problem]:
+def extra_problems(extra: Mapping[str, Any], names: Sequence[str]) -> list[Problem]:
     """Further names: of members, readable, and each of one member only."""
     found = []
     owners = {name.lower(): name for name in names}
