@@ -186,6 +186,8 @@ from typing import Any, NoReturn
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed import ssh_connection
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall import ssh
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import (
     read_text,
@@ -513,6 +515,10 @@ def settle(host: Host, facts: mode.Facts) -> dict[str, Any]:
     local = host.local() if needed else {}
     plan = records.make_plan(wanted, local, host.inherited(wanted, local, policy), ledger)
     wrong += plan.problems
+    dropped = wishes.dropped_ports(plan.changes)
+    if dropped:
+        used = ssh.used(host.run(*ssh.LISTENERS)[1], host.run(*ssh.SOCKETS)[1], ssh_connection.current().port)
+        wrong += wishes.used_port_problems(dropped, {*used.listened, used.connection}, params["ssh_ports"])
     if wrong:
         host.refuse(wrong)
     keys = [glob.escape(f"{home.path}/.ssh") for home in homes if not home.remote]

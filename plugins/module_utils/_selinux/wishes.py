@@ -18,6 +18,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._selinux.rec
     FCONTEXT,
     PORT,
     SSH_PORT_TYPE,
+    Change,
     Identity,
     Record,
 )
@@ -44,6 +45,7 @@ ERR_DISABLED = (
 FIX_DISABLED = f"set {STATE}: permissive, which denies nothing and logs what enforcing would deny"
 ERR_STATE = "expected enforcing or permissive"
 ERR_PORT = "expected a port, 1 to 65535"
+ERR_USED = "sshd of this host uses port %d, and would not get it again at its next start without the label"
 ERR_PATH = "expected an absolute path without a blank, a / at its end or . and .. in it"
 ERR_WHICH = "expected either type or like, and found %s"
 ERR_TYPE = "expected a type of the policy, such as bin_t"
@@ -186,6 +188,28 @@ def type_problems(entries: Sequence[Mapping[str, Any]], unknown: Collection[str]
         Problem(f"{FCONTEXTS}[{index}].type", shown(entry["type"]), ERR_NO_TYPE % policy, fix)
         for index, entry in enumerate(entries)
         if entry.get("type") in unknown
+    ]
+
+
+def dropped_ports(changes: Sequence[Change]) -> set[int]:
+    """The ports of sshd whose label would be taken back."""
+    return {
+        int(change.record.key.split()[1])
+        for change in changes
+        if change.record.kind == PORT and change.before == SSH_PORT_TYPE and change.after != SSH_PORT_TYPE
+    }
+
+
+def used_port_problems(dropped: Collection[int], used: Collection[int], wanted: Sequence[int]) -> list[Problem]:
+    """Ports that sshd has now, and would not get again at its next start."""
+    return [
+        Problem(
+            SSH_PORTS,
+            shown(list(wanted)),
+            ERR_USED % port,
+            f"add {port} to gpu_cluster_ports.ssh, or take the port away from sshd first",
+        )
+        for port in sorted(set(dropped) & set(used))
     ]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._selinux import wishes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._selinux import records, wishes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._selinux.records import (
     BOOLEAN,
     EQUAL,
@@ -198,3 +198,17 @@ def test_notes_about_homes() -> None:
     assert wishes.home_notes([remote], [], {"use_nfs_home_dirs": True}) == []
     (other,) = wishes.home_notes([foreign], [], {})
     assert "belongs to uid 0 and not to 4000" in other
+
+
+def test_the_label_of_a_port_that_sshd_uses_is_not_taken_back() -> None:
+    """Who comes by that port would be shut out at sshd's next start, and nothing waits for a confirmation."""
+    ledger = [records.Entry(Record(PORT, f"tcp {port}", "ssh_port_t")) for port in (2222, 2223)]
+    ledger.append(records.Entry(Record(BOOLEAN, "use_nfs_home_dirs", "on"), "off"))
+    local = {entry.record.identity: entry.record.value for entry in ledger}
+    wanted = [Record(PORT, "tcp 22", "ssh_port_t")]
+    plan = records.make_plan(wanted, local, {(PORT, "tcp 22"): "ssh_port_t"}, ledger)
+    dropped = wishes.dropped_ports(plan.changes)
+    assert dropped == {2222, 2223}
+    (problem,) = wishes.used_port_problems(dropped, {22, 2222, 0}, [22])
+    assert problem.variable == "selinux_policy_ssh_ports" and "port 2222" in problem.rule
+    assert wishes.used_port_problems(dropped, {22}, [22]) == []
