@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -118,6 +119,14 @@ def _read_by_ansible(folder: Path) -> list[str]:
     return [entry.name for entry in entries if entry.name != "README"]
 
 
+def _folders(place: Path) -> list[str]:
+    """The folders beside the inventory; none where it cannot be listed."""
+    try:
+        return [entry.name for entry in os.scandir(place) if entry.is_dir()]
+    except OSError:
+        return []
+
+
 def _name_findings(own: Mapping[str, Any], group: str) -> tuple[list[Problem], list[Problem]]:
     """Problems and notes about folders and files of variables, groups, and the names in --limit."""
     groups = {str(name): [str(host) for host in hosts] for name, hosts in (own.get("groups") or {}).items()}
@@ -131,8 +140,7 @@ def _name_findings(own: Mapping[str, Any], group: str) -> tuple[list[Problem], l
         problems += near_misses.group_findings(group, groups)
         problems += near_misses.limit_findings(str(own.get("ansible_limit") or ""), names)
     for place in dict.fromkeys(places) if groups else ():
-        folders = [one.name for one in place.iterdir() if one.is_dir()] if place.is_dir() else []
-        problems += near_misses.folder_findings(str(place), folders)
+        problems += near_misses.folder_findings(str(place), _folders(place))
         for folder, kind in near_misses.FOLDERS.items():
             found = near_misses.file_findings(str(place / folder), _read_by_ansible(place / folder), names[kind])
             problems += found[0]
