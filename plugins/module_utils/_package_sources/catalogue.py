@@ -33,6 +33,9 @@ _EPEL_FINGERPRINTS = {
 _NVIDIA_KEYS = {9: "D42D0685", 10: "CDF6BA43"}
 _NVIDIA_FINGERPRINTS = {9: ("610C7B14E068A878070DA4E99CD0A493D42D0685",)}
 
+#: The index that pip asks where nothing else is configured.
+PYPI = "https://pypi.org/simple"
+
 
 @dataclass(frozen=True)
 class Node:

@@ -8,6 +8,7 @@ What cannot be read is left out: the inventory check and the role itself name it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -21,6 +22,7 @@ KERNEL_MODULES = {"open": "kmod-nvidia-open-dkms", "proprietary": "kmod-nvidia-l
 DRIVER_PROGRAMS = "nvidia-driver-cuda"
 #: The variables that are read.
 PREFIXES = ("nvidia_driver_", "cuda_toolkit_", "nccl_", "openmpi_", "torch_runtime_", "monitoring_", "shared_storage_")
+_MORE_THAN_A_NAME = re.compile(r"-\d|[^A-Za-z0-9_.+-]")
 #: Lists of packages in whatever version.
 LISTS = ("shared_storage_packages", "torch_runtime_packages", "monitoring_packages", "monitoring_gpu_packages")
 
@@ -73,7 +75,10 @@ def _listed(values: Mapping[str, Any], variable: str, has_gpus: bool, skipped: C
     role = next(one for one in ("shared_storage", "torch_runtime", "monitoring") if variable.startswith(one))
     if unused.get(variable) or role in skipped or not isinstance(names, list):
         return []
-    return [{"name": name, "variable": variable} for name in dict.fromkeys(names) if isinstance(name, str)]
+    # dnf gets the packages of the interpreter as they stand: a version in one is not asked for here.
+    as_they_stand = variable == "torch_runtime_packages"
+    plain = [name for name in names if isinstance(name, str) and not (as_they_stand and _MORE_THAN_A_NAME.search(name))]
+    return [{"name": name, "variable": variable} for name in dict.fromkeys(plain)]
 
 
 def _openmpi(values: Mapping[str, Any]) -> list[dict[str, str]]:

@@ -12,10 +12,9 @@ import configparser
 import os
 from collections.abc import Mapping
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import system
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import catalogue, system
 
 GLOBAL = "/etc/pip.conf"
-DEFAULT_INDEX = "https://pypi.org/simple"
 #: Sections that `pip download` and `pip install` read; the second wins.
 SECTIONS = ("global", "install")
 #: With one of these pip looks elsewhere too, or gets there in another way than the questions of this role do.
@@ -52,6 +51,6 @@ def index(environ: Mapping[str, str], home: str) -> str:
         found = _settings([system.read_text(path) or "" for path in _files(environ, home)], environ)
     except (OSError, configparser.Error):
         return ""
-    address = found.get("index-url", DEFAULT_INDEX).strip().rstrip("/")
+    address = found.get("index-url", catalogue.PYPI).strip().rstrip("/")
     # A password in it is nothing to write into a message.
     return "" if "@" in address or any(found.get(name, "").strip() for name in NOT_ASKED) else address

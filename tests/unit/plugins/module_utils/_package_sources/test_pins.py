@@ -86,7 +86,7 @@ def test_versions_of_the_inventory() -> None:
 
 def test_packages_in_any_version_are_asked_for_too() -> None:
     lists = {
-        "torch_runtime_packages": ["python3.13"],
+        "torch_runtime_packages": ["python3.13", "python3.13-pip-24.2", "@python"],
         "monitoring_packages": ["nload"],
         "monitoring_gpu_packages": ["nvtop", "nload"],
         "shared_storage_packages": ["lustre-client"],

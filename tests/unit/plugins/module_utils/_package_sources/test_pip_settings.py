@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import pip_settings
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import catalogue, pip_settings
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,7 @@ def pip_says(home: Path, environ: dict[str, str]) -> str:
     for name in (":env:.index-url", "install.index-url", "global.index-url"):
         if name in found:
             return found[name].strip("'").rstrip("/")
-    return pip_settings.DEFAULT_INDEX
+    return catalogue.PYPI
 
 
 @pytest.mark.parametrize(
