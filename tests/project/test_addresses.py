@@ -289,6 +289,14 @@ class TestVariables:
         taken = [one for one in wrong if self.takes(name, one)]
         assert taken == [], f"{name} takes {taken}"
 
+    @pytest.mark.parametrize("role", role_readmes.role_folders(), ids=lambda role: role.name)
+    def test_no_number_is_without_bounds(self, role: Path) -> None:
+        """A time limit below zero, or one of centuries, is a typing error."""
+        for name, option in role_readmes.read_options(role).items():
+            if option["type"] in ("int", "float"):
+                taken = [number for number in (-7, 10**12) if self.takes(name, number)]
+                assert taken == [], f"{name} takes {taken}"
+
     @staticmethod
     def takes(name: str, value: Any) -> bool:
         """Whether all members may have it so."""

@@ -26,6 +26,21 @@ Rule = Callable[[Any], list[Problem]]
 #: Users of a directory may have high numbers; role cluster_user makes people in a narrower range.
 PEOPLE = (1, 2**32 - 2)
 ERR_RANGE = "expected a whole number from %d to %d"
+DAY = 24 * 3600
+#: Numbers that the roles check late or not at all. Upper bounds only tell typing errors, and are ours.
+NUMBERS = {
+    "cluster_check_openmpi_deadline_seconds": (1, 7200),
+    "nvidia_driver_build_timeout_seconds": (60, 14400),
+    "nvidia_driver_gpus": (-1, 64),
+    "nvidia_driver_reboot_timeout_seconds": (1, DAY),
+    "package_sources_timeout_seconds": (1, 600),
+    "preflight_min_free_gib": (0, 10**6),
+    "preflight_max_time_offset_seconds": (0, DAY),
+    "shared_storage_timeout_seconds": (5, 600),
+    "torch_runtime_install_timeout_seconds": (1, DAY),
+    "torch_runtime_keep": (0, 1000),
+    "torch_runtime_wait_seconds": (0, DAY),
+}
 #: Parameters of the role selinux_policy that say nothing.
 NO_SELINUX: dict[str, Any] = {
     "state": selinux.ENFORCING,
@@ -66,6 +81,7 @@ def _host_environment(value: Any) -> list[Problem]:
 
 #: They get values that the argument specs take.
 RULES: dict[str, Rule] = {
+    **{name: _number(name, *bounds) for name, bounds in NUMBERS.items()},
     "cluster_firewall_confirm_seconds": _number("cluster_firewall_confirm_seconds", *firewall.CONFIRM_SECONDS),
     "cluster_user_uid": _number("cluster_user_uid", *PEOPLE),
     "cluster_user_gid": _number("cluster_user_gid", *PEOPLE),

@@ -53,6 +53,8 @@ WRONG: list[tuple[str, Any]] = [
     ("ssh_mesh_extra_names", {"n1": ["x"], "n2": ["X"]}),
     ("cluster_user_uid", 0),
     ("cluster_user_gid", "-1"),
+    *((name, least - 1) for name, (least, _most) in role_rules.NUMBERS.items()),
+    *((name, str(most + 1)) for name, (_least, most) in role_rules.NUMBERS.items()),
 ]
 RIGHT: list[tuple[str, Any]] = [
     ("launcher_rendezvous", {"first": "29400", "last": 29599}),
@@ -68,6 +70,8 @@ RIGHT: list[tuple[str, Any]] = [
     ("ssh_mesh_extra_names", {"n1": ["storage-n1", "fd00::7"]}),
     ("cluster_user_uid", "5000"),
     ("cluster_user_gid", 1000000513),
+    *((name, least) for name, (least, _most) in role_rules.NUMBERS.items()),
+    *((name, str(most)) for name, (_least, most) in role_rules.NUMBERS.items()),
 ]
 
 
