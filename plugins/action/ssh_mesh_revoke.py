@@ -11,6 +11,7 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _text
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import authority, certificate, wishes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh.certificate import HOST, USER
 
@@ -43,7 +44,7 @@ class ActionModule(ActionBase):
             ca = authority.Authority(folder, reveal=reveal, conceal=conceal)
             added = ca.revoke(hosts, hosts if given["host_keys"] else gone, time.time(), dry=self._task.check_mode)
         except (authority.AuthorityError, AnsibleError, OSError, ValueError, certificate.FormatError) as error:
-            return {**result, "failed": True, "msg": f"Nothing was revoked: {error}"}
+            return {**result, "failed": True, "msg": _text.block(f"Nothing was revoked: {error}")}
         result.update(
             changed=any(added.values()), hosts=added[HOST], users=added[USER], ca_dir=folder, host_keys_of=gone
         )

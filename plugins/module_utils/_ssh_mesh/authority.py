@@ -12,6 +12,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pwd
+import re
 import subprocess
 import tempfile
 import time
@@ -35,7 +37,7 @@ KRL = "revoked_keys"
 MADE_FROM = "revoked_keys.sha256"
 LOCK = ".lock"
 TEMPORARY = ".new-"
-KEYS = tuple(f"{kind}_ca{end}" for kind in (HOST, USER) for end in ("", ".pub"))
+PRIVATE_KEYS = tuple(f"{kind}_ca" for kind in (HOST, USER))
 IGNORE = ".gitignore"
 IGNORE_HEADER = "# Written by role ssh_mesh: private keys that are not encrypted stay out of git. See docs/ssh.md.\n"
 
@@ -48,6 +50,11 @@ ERR_LOST = (
 ERR_FOREIGN = (
     "there are files in it, and they are not those of an authority (%s). Its mode would be changed, and its .gitignore "
     "written. Name an empty folder, or one that is not there yet, in ssh_mesh_ca_dir"
+)
+ERR_NOT_A_FOLDER = "it is no folder. Name another place in ssh_mesh_ca_dir, or take away what is there"
+ERR_NOT_OURS = (
+    "it belongs to %s, and this run is one of %s, who may not set its mode. Name a folder of your own in "
+    "ssh_mesh_ca_dir, or run as its owner"
 )
 ERR_FORGOTTEN = (
     "%s has certificates of another authority, and this one does not know what that one has revoked: a revoked key "
@@ -66,6 +73,10 @@ ERR_NO_AUTHORITY = "there is no authority in %s: run the role ssh_mesh first, or
 ERR_LEDGER = (
     "line %d of %s is no entry of a certificate: %s. Take away what a full disk or a merge of git has left there, and "
     "keep every whole entry"
+)
+ERR_REVOKED_LINE = (
+    "line %d of %s revokes nothing that this collection knows: %s. Write one 'serial: NUMBER' in decimal, or "
+    "one 'key: TYPE BASE64' a line"
 )
 ERR_UNKNOWN = "nothing was ever signed for %s here; %s names these hosts: %s"
 
@@ -97,22 +108,31 @@ def revoked_file(kind: str) -> str:
     return f"revoked_{kind}s.txt"
 
 
-def parse_revoked(text: str) -> tuple[set[int], set[str]]:
-    """Serials and public keys in such a list."""
+def parse_revoked(text: str, path: str) -> tuple[set[int], set[str]]:
+    """Serials and public keys in such a list. What ssh-keygen takes besides is refused: here it would not count."""
     serials, keys = set(), set()
-    for line in text.splitlines():
-        name, _colon, value = line.split("#", 1)[0].partition(":")
-        value = value.strip()
-        if name.strip() == "serial" and value.isdigit():
+    for number, line in enumerate(text.splitlines(), 1):
+        name, _colon, value = (part.strip() for part in line.split("#", 1)[0].partition(":"))
+        if name == "serial" and re.fullmatch("[0-9]{1,20}", value):
             serials.add(int(value))
-        elif name.strip() == "key" and value:
+        elif name == "key" and len(value.split()) > 1:
             keys.add(" ".join(value.split()[:2]))
+        elif name or value:
+            raise AuthorityError(ERR_REVOKED_LINE % (number, path, line[:60]))
     return serials, keys
 
 
 def next_serial(last: int, now: float) -> int:
     """One more than the last, and never one of an older ledger that was lost: milliseconds since 1970."""
     return max(last + 1, int(now * 1000))
+
+
+def user_name(number: int) -> str:
+    """The name of a user of the controller, or the number of one without a name."""
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return f"user {number}"
 
 
 def stamp(seconds: float) -> str:
@@ -126,9 +146,13 @@ def entries_of(lines: Iterable[tuple[int, str]], path: str) -> list[dict[str, An
     for number, line in lines:
         try:
             entry = json.loads(line)
-            found.append({**entry, "serial": int(entry["serial"]), "host": str(entry["host"])})
-        except (ValueError, TypeError, KeyError):
-            raise AuthorityError(ERR_LEDGER % (number, path, line[:60])) from None
+            key = certificate.bare_key(entry["public_key"])
+            sound = type(entry["serial"]) is int and entry["kind"] in (HOST, USER) and isinstance(entry["host"], str)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            sound = False
+        if not sound:
+            raise AuthorityError(ERR_LEDGER % (number, path, line[:60]))
+        found.append({**entry, "public_key": key})
     return found
 
 
@@ -191,7 +215,7 @@ class Authority:
 
     def revoked(self, kind: str) -> tuple[set[int], set[str]]:
         """Serials and keys that are revoked."""
-        return parse_revoked(self.text(revoked_file(kind)))
+        return parse_revoked(self.text(revoked_file(kind)), self.path(revoked_file(kind)))
 
     def issued(self, most: int = 0) -> list[dict[str, Any]]:
         """The certificates that were signed: all of them, or only so many of the last ones."""
@@ -206,17 +230,36 @@ class Authority:
     def refuse_forgotten(self, host: str, unknown: Sequence[Held]) -> None:
         """Refuse to sign for a node of another authority, unless what that one has revoked came along."""
         lists = [self.path(revoked_file(kind)) for kind in (HOST, USER)]
-        if any(not one.ours for one in unknown) and not any(os.path.exists(path) for path in lists):
+        if any(not one.ours for one in unknown) and not all(os.path.exists(path) for path in lists):
             raise AuthorityError(ERR_FORGOTTEN % (host, *lists))
 
     def _foreign(self) -> str:
-        """A file that says that the folder is somebody else's; none in an empty one and in an authority."""
-        names = sorted(os.listdir(self.folder)) if os.path.isdir(self.folder) else []
-        if any(name in KEYS for name in names):
+        """A file that says that the folder is somebody else's; none in an empty one and in an authority.
+
+        A public key says nothing: the one of an authority is often called so in /etc/ssh.
+        """
+        names = sorted(os.listdir(self.folder))
+        is_ignored = self.text(IGNORE).startswith(IGNORE_HEADER)
+        if IGNORE in names and not is_ignored:
+            return IGNORE
+        if is_ignored or any(name in PRIVATE_KEYS for name in names):
             return ""
         ours = {LOCK, LEDGER, KRL, MADE_FROM, *(revoked_file(kind) for kind in (HOST, USER))}
-        ours |= {IGNORE} if self.text(IGNORE).startswith(IGNORE_HEADER) else set()
+        ours |= {f"{name}.pub" for name in PRIVATE_KEYS}
         return next((name for name in names if name not in ours and not name.startswith(TEMPORARY)), "")
+
+    def _refuse_folder(self) -> None:
+        """Refuse what is there when no authority can be made of it, before anything of it is changed."""
+        if not os.path.lexists(self.folder):
+            return
+        if not os.path.isdir(self.folder):
+            raise AuthorityError(ERR_NOT_A_FOLDER)
+        owner, own = os.stat(self.folder).st_uid, os.geteuid()
+        if own not in (0, owner):
+            raise AuthorityError(ERR_NOT_OURS % (user_name(owner), user_name(own)))
+        foreign = self._foreign()
+        if foreign:
+            raise AuthorityError(ERR_FOREIGN % foreign)
 
     @property
     def complete(self) -> bool:
@@ -235,6 +278,8 @@ class Authority:
 
     def _write_krl(self) -> None:
         """Make the list of revoked keys anew. It carries the time, so a new one is a change on every node."""
+        for kind in (HOST, USER):
+            self.revoked(kind)  # Refuses a line that only the nodes would know.
         self._write(KRL, self._make_krl())
         self._write(MADE_FROM, self._digest().encode())
 
@@ -297,9 +342,7 @@ class Authority:
         """Make what is missing. Whether anything was, or would be. dry: only look."""
         if self.complete:
             return False
-        foreign = self._foreign()
-        if foreign:
-            raise AuthorityError(ERR_FOREIGN % foreign)
+        self._refuse_folder()
         if dry:
             return True
         with self._locked():
@@ -397,7 +440,9 @@ class Authority:
     def _append(self, name: str, text: str) -> None:
         with open(self.path(name), "a", encoding="utf-8") as stream:
             os.chmod(self.path(name), 0o644)
-            stream.write(text)
+            # A line without an end, of an editor or a full disk, must not run into the new one.
+            before = self.read(name)
+            stream.write(text if not before or before.endswith(b"\n") else f"\n{text}")
             stream.flush()
             os.fsync(stream.fileno())
 

@@ -84,18 +84,56 @@ def test_a_folder_that_was_open(tmp_path: Path) -> None:
     assert tmp_path.stat().st_mode & 0o777 == 0o700
 
 
-@pytest.mark.parametrize("name", ["main.py", ".gitignore", "home/notes.txt"])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["main.py"],
+        [".gitignore"],
+        ["home/notes.txt"],
+        # /etc/ssh of a site with an authority of its own, and a checkout that holds keys.
+        ["sshd_config", "user_ca.pub"],
+        ["host_ca.pub", "ssh_host_ed25519_key"],
+        [".gitignore", "user_ca"],
+    ],
+)
 @pytest.mark.parametrize("dry", [False, True])
-def test_a_folder_of_somebody_else(tmp_path: Path, name: str, dry: bool) -> None:
+@pytest.mark.parametrize("link", [False, True])
+def test_a_folder_of_somebody_else(tmp_path: Path, names: list[str], dry: bool, link: bool) -> None:
     """A checkout or a home, named by mistake: its mode and its .gitignore stay as they are."""
-    (tmp_path / name).parent.mkdir(exist_ok=True)
-    (tmp_path / name).write_text("*.pyc\n")
-    tmp_path.chmod(0o755)
+    place = tmp_path / "place"
+    for name in names:
+        (place / name).parent.mkdir(exist_ok=True, parents=True)
+        (place / name).write_text("*.pyc\n")
+    place.chmod(0o755)
+    (tmp_path / "link").symlink_to(place)
     with pytest.raises(AuthorityError, match="ssh_mesh_ca_dir"):
-        Authority(str(tmp_path)).ensure(dry=dry)
-    assert tmp_path.stat().st_mode & 0o777 == 0o755
-    assert [path.name for path in tmp_path.iterdir()] == [name.split("/")[0]]
-    assert (tmp_path / name).read_text() == "*.pyc\n"
+        Authority(str(tmp_path / ("link" if link else "place"))).ensure(dry=dry)
+    assert place.stat().st_mode & 0o777 == 0o755
+    assert sorted(path.name for path in place.iterdir()) == [name.split("/")[0] for name in names]
+    assert all((place / name).read_text() == "*.pyc\n" for name in names)
+
+
+@pytest.mark.parametrize("dry", [False, True])
+@pytest.mark.parametrize("kind", ["file", "link to a file", "link to nothing"])
+def test_a_place_that_is_no_folder(tmp_path: Path, kind: str, dry: bool) -> None:
+    place = tmp_path / "ca"
+    if kind != "link to nothing":
+        (tmp_path / "file").touch()
+    if kind == "file":
+        place.touch()
+    else:
+        place.symlink_to(tmp_path / "file")
+    with pytest.raises(AuthorityError, match=r"it is no folder.*ssh_mesh_ca_dir"):
+        Authority(str(place)).ensure(dry=dry)
+
+
+def test_a_folder_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its mode cannot be set, so nothing is left there either."""
+    owner = tmp_path.stat().st_uid
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 4711)
+    with pytest.raises(AuthorityError, match=r"ssh_mesh_ca_dir.*its owner"):
+        Authority(str(tmp_path)).ensure()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_is_half_made(tmp_path: Path, ca: Authority) -> None:
@@ -344,7 +382,36 @@ def test_many_hosts_at_once(tmp_path: Path) -> None:
     assert len({entry["serial"] for entry in entries}) == 24
 
 
-@pytest.mark.parametrize("left", ["<<<<<<< HEAD\n", '{"serial": 17952775', "[]\n", '{"serial": "x", "host": "n1"}\n'])
+#: An entry of which one value is replaced.
+ENTRY = {
+    "serial": 7,
+    "kind": USER,
+    "host": "n1",
+    "name": "train",
+    "public_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA==",
+}
+
+
+def with_value(name: str, value: Any) -> str:
+    return json.dumps({**ENTRY, name: value}) + "\n"
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        "<<<<<<< HEAD\n",
+        '{"serial": 17952775',
+        "[]\n",
+        "null\n",
+        "7\n",
+        "[" * 100000 + "\n",
+        '{"serial": 7, "host": "n1"}\n',
+        *(with_value("serial", value) for value in ("x", "7", True, None, 7.5)),
+        *(with_value("kind", value) for value in ("users", None, [USER])),
+        *(with_value("host", value) for value in (None, 7, ["n1"])),
+        *(with_value("public_key", value) for value in (None, "", "ssh-ed25519", "x\nserial: 1", ["ssh-ed25519"])),
+    ],
+)
 def test_a_line_of_the_ledger_that_is_no_entry_is_named(ca: Authority, key: str, left: str) -> None:
     """A merge of git, or a disk that was full."""
     sign(ca, key)
@@ -357,6 +424,56 @@ def test_a_line_of_the_ledger_that_is_no_entry_is_named(ca: Authority, key: str,
     with pytest.raises(AuthorityError, match=r"line 3 of .*issued\.jsonl"):
         ca.revoke(["n1"], [], NOW)
     assert path.read_bytes() == before
+
+
+def test_a_last_line_without_an_end_stays_an_entry(ca: Authority, key: str) -> None:
+    """An editor, or a merge, left no newline: the next certificate must not run into that line."""
+    first = sign(ca, key)
+    path = Path(ca.path(authority.LEDGER))
+    path.write_text(path.read_text().rstrip("\n"))
+    second = sign(ca, key, "n2")
+    serials = [certificate.parse(text).serial for signed in (first, second) for text in signed.values()]
+    assert [entry["serial"] for entry in ca.issued()] == serials
+    ca.revoke(["n1", "n2"], [], NOW)
+    assert ca.revoked(HOST)[0] | ca.revoked(USER)[0] == set(serials)
+
+
+@pytest.mark.parametrize("kind", [HOST, USER])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Serial: 5",
+        "serial: 0x10",
+        "serial: 7-9",
+        "serial: \u0663",
+        "Key: {}",
+        "key: ssh-ed25519",
+        "sha256: x",
+        "{}",
+        "id: n1",
+    ],
+)
+def test_a_revocation_that_only_nodes_would_know_is_refused(ca: Authority, key: str, kind: str, line: str) -> None:
+    """ssh-keygen takes more forms: nodes would refuse what the controller signs again and again."""
+    path = Path(ca.path(authority.revoked_file(kind)))
+    path.write_text(f"# by hand\n\n{line.format(key)}\n")
+    before = path.read_bytes()
+    for change in (lambda: sign(ca, key), lambda: ca.revoked(kind), ca.ensure):
+        with pytest.raises(AuthorityError, match=rf"line 3 of .*revoked_{kind}s\.txt"):
+            change()
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("brought", [[], [HOST], [USER], [HOST, USER]])
+def test_one_list_of_an_earlier_authority_is_not_enough(ca: Authority, brought: list[str]) -> None:
+    for kind in brought:
+        Path(ca.path(authority.revoked_file(kind))).touch()
+    held = [authority.Held("host", HOST, 7, False)]
+    if len(brought) == 2:
+        ca.refuse_forgotten("n1", held)
+        return
+    with pytest.raises(AuthorityError, match=r"revoked_hosts\.txt.*revoked_users\.txt"):
+        ca.refuse_forgotten("n1", held)
 
 
 def test_another_run_that_has_the_lock_is_named_in_the_end(ca: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
