@@ -178,7 +178,11 @@ from typing import Any, NamedTuple
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed import ssh_connection
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.program import ChangeError, read_text
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.program import (
+    BusyError,
+    ChangeError,
+    read_text,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall import pending, rpfilter, rules, ssh
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall.bus import Bus
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall.change import FIREWALL
@@ -485,6 +489,8 @@ def main() -> None:
         result = carry_out(module, Node(module))
     except rules.InputError as error:
         module.fail_json(msg=NOT_CHANGED % error)
+    except BusyError as error:
+        module.fail_json(msg=str(error), busy_seconds=error.seconds)
     except ChangeError as error:
         module.fail_json(msg=str(error))
     module.exit_json(**result)

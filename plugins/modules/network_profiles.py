@@ -206,7 +206,7 @@ import os
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed import ssh_connection
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.program import ChangeError
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.program import BusyError, ChangeError
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import (
     change,
     controller,
@@ -309,6 +309,8 @@ def main() -> None:
             "tried": "; ".join(controller.wish(target.name, target.interface) for target in found.targets),
         }
         began = change.start(module.run_command, job)
+    except BusyError as error:
+        module.fail_json(msg=str(error), busy_seconds=error.seconds)
     except ChangeError as error:
         module.fail_json(msg=str(error))
     if began["state"] == "failed":

@@ -26,6 +26,9 @@ from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _answ
 
 PAYLOAD_BYTES = 65536
 CONNECT_SECONDS = 5
+#: How often a node is asked whether the change of another run is settled, and the longest time that it may name.
+POLL_SECONDS = 2
+BUSY_SECONDS = 1000
 #: No shared connection, and a dead one is noticed within 6 s. ssh takes the first value that it reads for an option.
 FRESH_SSH_ARGS = "-o ControlMaster=no -o ControlPath=none -o ServerAliveInterval=2 -o ServerAliveCountMax=3"
 
@@ -90,7 +93,7 @@ class ConfirmedAction(ActionBase):
         old = str(fresh.option("host") or variables.get("inventory_hostname", ""))
         new = str(arguments.pop("confirm_host", None) or old)
         arguments["run_id"] = time.strftime("%Y%m%dt%H%M%Sz-", time.gmtime()) + secrets.token_hex(3)
-        compared = _text.from_node(self._execute_module(self.module, arguments, task_vars=variables))
+        compared = self._compare(arguments, variables)
         plan = compared.get("change")
         result.update(_answers.listed(compared, self.results))
         result["host"] = old
@@ -127,6 +130,30 @@ class ConfirmedAction(ActionBase):
         result.update(failed=True, changed=False, msg=_text.sentence(message))
         result.pop("diff", None)
         return result
+
+    def _compare(self, arguments: dict[str, Any], variables: dict[str, Any]) -> dict[str, Any]:
+        """What ``module`` answers, once the change of another run, such as one that was killed, is settled."""
+        end = 0.0
+        while True:
+            try:
+                answer = _text.from_node(self._execute_module(self.module, arguments, task_vars=variables))
+                lost = bool(answer.get("unreachable"))
+            except AnsibleConnectionFailure:
+                # The old state that comes back may cut the connection.
+                if not end or time.monotonic() > end:
+                    raise
+                answer, lost = {}, True
+            seconds = answer.pop("busy_seconds", None)
+            is_busy = bool(answer.get("failed")) and type(seconds) is int and 0 < seconds <= BUSY_SECONDS
+            if is_busy and not end:
+                end = time.monotonic() + seconds
+                said = f"{variables.get('inventory_hostname')}: {answer.get('msg')}. Waiting for up to {seconds} s"
+                Display().display(_text.sentence(said))
+            if not (is_busy or (lost and end)):
+                return answer
+            if time.monotonic() > end:
+                return {**answer, "msg": f"{answer.get('msg')}. Waited for its end in vain. Repeat the command later"}
+            time.sleep(POLL_SECONDS)
 
     def _ask(
         self, fresh: FreshConnection, host: str, step: str, plan: dict[str, Any], variables: dict[str, Any]

@@ -22,7 +22,11 @@ from typing import Any, Callable
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _sources
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed import program
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.program import FINAL, ChangeError
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.program import (
+    FINAL,
+    BusyError,
+    ChangeError,
+)
 
 Run = Callable[..., "tuple[int, str, str]"]
 
@@ -35,7 +39,7 @@ CONFIRM_SECONDS = 20
 
 ERR_ANOTHER = (
     "another run (%s, started at %s from %s) has a change of this node's %s that is not confirmed yet; nothing "
-    "was changed. It is undone in %d s unless that run confirms it. Repeat the command after that"
+    "was changed. It is undone in %d s unless that run confirms it"
 )
 NOTE_UNDONE = "the change of an earlier run (%s, %s) was not confirmed and was undone: %s"
 NOTE_NOT_BACK = "the change of an earlier run (%s, %s) was undone, but this is not as it was before: %s"
@@ -89,7 +93,7 @@ class Change:
     def clear_way(self, run: Run, *, check_mode: bool) -> list[str]:
         """See that no other change is on its way, and clean up after one that ended; sentences about what was found.
 
-        Raise ``ChangeError`` when another run has a change that is not settled.
+        Raise ``BusyError`` when another run has a change that is not settled.
         """
         earlier: list[str] = (
             [name for name in sorted(os.listdir(self.base)) if RUN_ID.fullmatch(name)]
@@ -102,8 +106,10 @@ class Change:
             state = states[-1] if states else unknown
             if not check_mode:
                 client = state.get("client") or "?"
-                raise ChangeError(
-                    ERR_ANOTHER % (state["run_id"], state.get("started"), client, self.what, state.get("left", 0))
+                left = float(state.get("left", 0))
+                raise BusyError(
+                    ERR_ANOTHER % (state["run_id"], state.get("started"), client, self.what, left),
+                    left + AFTERWARDS_SECONDS,
                 )
             return []
         notes: list[str] = []

@@ -32,6 +32,14 @@ class ChangeError(Exception):
     """The change cannot be kept; the text is the reason, as a part of a sentence."""
 
 
+class BusyError(ChangeError):
+    """Another change is on its way, which is settled after ``seconds`` at the latest."""
+
+    def __init__(self, text: str, seconds: float) -> None:
+        super().__init__(text)
+        self.seconds = int(seconds) + 1
+
+
 class NotConfirmed(ChangeError):
     """Nothing is wrong on this node, but the controller did not come back, or gave up."""
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.change import Change, Run
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.program import ChangeError
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.program import BusyError, ChangeError
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import worker
 
 NETWORK = Change(what="network", base="/run/gpu-cluster-network", unit="gpu-cluster-network.service", worker=worker)
@@ -67,13 +67,15 @@ def checkpoints(run: Run) -> list[Checkpoint]:
 def clear_way(run: Run, *, check_mode: bool) -> list[str]:
     """Make sure that no other change is on its way, and clean up after one that ended; sentences about what was found.
 
-    Raise ``ChangeError`` when another run, or another program, has a change that is not settled.
+    Raise ``ChangeError`` when another run, or another program, has a change that is not settled: ``BusyError`` when it
+    has an end.
     """
     notes = NETWORK.clear_way(run, check_mode=check_mode)
     foreign = [] if check_mode else checkpoints(run)
     if foreign:
         left = f"it ends by itself in {foreign[0].left_seconds} s" if foreign[0].left_seconds else "it has no end"
-        raise ChangeError(ERR_FOREIGN % (foreign[0].path, left, foreign[0].path))
+        text = ERR_FOREIGN % (foreign[0].path, left, foreign[0].path)
+        raise BusyError(text, foreign[0].left_seconds) if foreign[0].left_seconds else ChangeError(text)
     return notes
 
 

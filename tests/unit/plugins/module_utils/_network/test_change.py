@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.program import ChangeError
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.program import BusyError, ChangeError
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import change, worker
 
 IDLE = {"is-active": "inactive\n"}
@@ -76,8 +76,12 @@ def test_nothing_earlier(base: Path) -> None:
 
 def test_a_change_of_another_run_is_named_and_left_alone(base: Path) -> None:
     folder = earlier(base, "applied")
-    with pytest.raises(ChangeError, match=r"run-1, started at 05:12:04 from 192\.0\.2\.1.* undone in (29|30) s"):
+    with pytest.raises(
+        ChangeError, match=r"run-1, started at 05:12:04 from 192\.0\.2\.1.* undone in (29|30) s"
+    ) as busy:
         change.clear_way(Commands({"is-active": "active\n"}), check_mode=False)
+    # The program may still need time for bringing the old state back.
+    assert isinstance(busy.value, BusyError) and 119 <= busy.value.seconds <= 121
     assert folder.exists()
     assert change.clear_way(Commands({"is-active": "active\n"}), check_mode=True) == []
 
@@ -146,6 +150,14 @@ def test_a_checkpoint_of_another_program_is_named_and_not_touched(base: Path) ->
     commands = Commands({**IDLE, **held})
     with pytest.raises(ChangeError, match=r"not ours \(.*Checkpoint/7, it ends by itself in (39|40) s\)"):
         change.clear_way(commands, check_mode=False)
+    # It has an end, so the action waits for it. One without an end is nothing to wait for.
+    with pytest.raises(BusyError) as busy:
+        change.clear_way(commands, check_mode=False)
+    assert 38 <= busy.value.seconds <= 41
+    endless = Commands({**IDLE, **held, "RollbackTimeout": f"x {created}\nu 0\n"})
+    with pytest.raises(ChangeError, match="it has no end") as refused:
+        change.clear_way(endless, check_mode=False)
+    assert not isinstance(refused.value, BusyError)
     assert not commands.ran("CheckpointRollback") and not commands.ran("call")
 
 
