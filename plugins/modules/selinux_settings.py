@@ -182,6 +182,7 @@ missing_packages:
 import glob
 import os
 import pwd
+import time
 from typing import Any, NoReturn
 
 from ansible.module_utils.basic import AnsibleModule
@@ -203,6 +204,9 @@ KERNEL = "/sys/fs/selinux"
 SEMANAGE_PACKAGES = ["policycoreutils-python-utils"]
 #: The unit that makes the host permissive again.
 UNDO = "gpu-cluster-selinux-undo"
+#: Where the units of systemd-run are, and how long one of another run is waited for: its longest time, and some more.
+TRANSIENT = "/run/systemd/transient"
+WAIT_SECONDS = 630
 REMOTE_FILE_SYSTEMS = ("nfs", "nfs4", "cifs", "lustre", "ceph", "gpfs", "beegfs", "fuse.sshfs")
 #: Stands for the home of root.
 ROOT_HOME = "~root"
@@ -335,7 +339,7 @@ class Host:
 
     def armed(self) -> bool:
         """Whether the timer runs that makes the host permissive again."""
-        return os.path.exists(f"/run/systemd/transient/{UNDO}.timer")
+        return os.path.exists(f"{TRANSIENT}/{UNDO}.timer")
 
 
 def read_whole(path: str) -> str:
@@ -419,11 +423,25 @@ def main() -> None:
     wrong = wishes.problems(module.params)
     if wrong:
         host.refuse(wrong)
+    waited = wait_for_another(host)
     facts = host.facts()
     result = disabled(host, facts) if facts.running == mode.DISABLED else settle(host, facts)
-    for note in result["notes"]:
+    for note in [*filter(None, [waited]), *result["notes"]]:
         module.warn(note)
     module.exit_json(**result)
+
+
+def wait_for_another(host: Host) -> str:
+    """Let the timer of another run end, such as one that was killed; a sentence when there was one."""
+    start = time.monotonic()
+    note = ""
+    while glob.glob(f"{TRANSIENT}/{UNDO}.*") and not (host.params["confirm"] or host.module.check_mode):
+        waited = time.monotonic() - start
+        note = f"Waited {waited:.0f} s for another run that let this host enforce and was not confirmed."
+        if waited >= WAIT_SECONDS:
+            break
+        time.sleep(1)
+    return note
 
 
 def file_diff(path: str, before: str, after: str) -> dict[str, str]:

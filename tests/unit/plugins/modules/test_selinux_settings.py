@@ -207,6 +207,39 @@ def test_a_host_begins_to_enforce_with_a_timer_and_writes_nothing_before_the_con
     assert kernel.read_text() == "1" and config.read_text() == CONFIG
 
 
+@pytest.mark.parametrize("left", [".timer", ".service"])
+def test_another_run_that_is_not_confirmed_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: str
+) -> None:
+    """A rerun right after a kill: the timer still runs, or brings the permissive mode back right now."""
+    unit = tmp_path / (selinux_settings.UNDO + left)
+    unit.touch()
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 3:
+            unit.unlink()
+
+    monkeypatch.setattr(selinux_settings, "TRANSIENT", str(tmp_path))
+    monkeypatch.setattr(selinux_settings.time, "sleep", sleep)
+    found, module = host(confirm=False)
+    note = selinux_settings.wait_for_another(found)
+    assert len(slept) == 3 and note.startswith("Waited ") and "another run" in note
+    assert selinux_settings.wait_for_another(found) == "" and len(slept) == 3
+    # The confirmation itself waits for nobody, and check mode only looks.
+    unit.touch()
+    module.params["confirm"] = True
+    assert selinux_settings.wait_for_another(found) == ""
+    module.params["confirm"], module.check_mode = False, True
+    assert selinux_settings.wait_for_another(found) == "" and len(slept) == 3
+    # A timer of somebody else without an end.
+    module.check_mode = False
+    monkeypatch.setattr(selinux_settings, "WAIT_SECONDS", 0)
+    monkeypatch.setattr(selinux_settings.time, "sleep", slept.append)
+    assert selinux_settings.wait_for_another(found) != ""
+
+
 def test_without_seconds_nobody_is_waited_for(config: Path, kernel: Path) -> None:
     found, module = host(state="enforcing", confirm_seconds=0, confirm=False)
     assert not selinux_settings.switch(found, facts(enforce="0"), CONFIG.replace("disabled", "enforcing"))
