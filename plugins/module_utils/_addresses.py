@@ -26,6 +26,7 @@ _HOST_NAME = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(\.{_LABEL})*")
 _NUMBERS = re.compile(r"(0[xX][0-9A-Fa-f]*|[0-9]+)(\.(0[xX][0-9A-Fa-f]*|[0-9]+)){0,3}")
 _INTERFACE_NAME = re.compile(r"[A-Za-z0-9_.+@~][A-Za-z0-9_.+@~-]{0,14}")
 #: Names of files in the kernel's folders of interfaces.
+_LOOPBACK_NAMES = ("ip6-localhost", "ip6-loopback")
 _NO_CARDS = (".", "..", "all", "default", "bonding_masters", "lo")
 _THIS_NETWORK = ipaddress.ip_network("0.0.0.0/8")
 
@@ -72,6 +73,13 @@ def not_a_host(address: Address) -> str:
 def is_host_name(text: Any) -> bool:
     """Whether it is a name in the inventory, and so in /etc/hosts, in certificates and in the launchers' files."""
     return isinstance(text, str) and bool(_HOST_NAME.fullmatch(text)) and not _NUMBERS.fullmatch(text)
+
+
+def is_loopback_name(name: str) -> bool:
+    """Whether a name means the loopback address on every machine (RFC 6761; /etc/hosts of EL and Debian)."""
+    labels = name.lower().rstrip(".").split(".")
+    labels = labels[:-1] if labels[1:] and labels[-1].startswith("localdomain") else labels
+    return labels[0].startswith("localhost") or labels[0] in _LOOPBACK_NAMES or labels[-1] == "localhost"
 
 
 def is_interface_name(text: Any) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import whole_number
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import is_loopback_name, whole_number
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall import ssh
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._kernels import compare_kernels, newest_kernel
@@ -55,6 +55,7 @@ ERR_BECOME = "cannot become root: %s"
 ERR_INTERPRETER = "cannot run Ansible's modules: %s"
 ERR_LOOPBACK_NAME = "the node's own name means the loopback address on every machine"
 ERR_SAME_NAME = "%d members call themselves so: %s"
+ERR_OTHERS_NAME = "is the name of the member %s in the inventory"
 ERR_SILENT = "could not look at the node: %s"
 ERR_ODD = "its answer is not one of this module: something else answers in the place of its Python"
 FIX_ODD = "look at ansible_python_interpreter of this host and at that program on the node"
@@ -424,16 +425,25 @@ def name_problems(names: Mapping[str, str]) -> list[Problem]:
     """
     holders: dict[str, list[str]] = {}
     for host, name in names.items():
-        holders.setdefault(name, []).append(host)
+        holders.setdefault(_plain(name), []).append(host)
+    members = {_plain(host): host for host in names}
     problems = []
     for host, name in names.items():
-        alike = holders[name]
-        if name.lower().startswith("localhost"):
+        alike = holders[_plain(name)]
+        if is_loopback_name(name):
             problems.append(Problem("host name", shown(name), ERR_LOOPBACK_NAME, FIX_NAME, host))
         elif len(alike) > 1:
             rule = ERR_SAME_NAME % (len(alike), ", ".join(alike[:SHOWN]) + (", ..." if len(alike) > SHOWN else ""))
             problems.append(Problem("host name", shown(name), rule, FIX_NAME, host))
+        elif members.get(_plain(name), host) != host:
+            rule = ERR_OTHERS_NAME % members[_plain(name)]
+            problems.append(Problem("host name", shown(name), rule, FIX_NAME, host))
     return problems
+
+
+def _plain(name: str) -> str:
+    """A name without what makes no difference to who looks it up."""
+    return name.lower().rstrip(".")
 
 
 def own_name(result: object, wanted: object) -> str:

@@ -21,6 +21,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses i
     address_of,
     interface_of,
     is_host_name,
+    is_loopback_name,
     not_a_host,
     port_of,
     whole_number,
@@ -145,8 +146,6 @@ LOOKED_WITH: dict[str, type | tuple[type, ...]] = {
     "torch_runtime_prefix": str,
 }
 LOOKING_ROLE = "preflight"
-#: First labels of names that mean the loopback address on every machine.
-LOOPBACK_NAMES = ("localhost", "localhost4", "localhost6", "ip6-localhost", "ip6-loopback")
 
 ERR_EMPTY_GROUP = f"the group has no hosts in this inventory; expected at least {MINIMUM_MEMBERS} members"
 ERR_GROUP = "expected the name of a group, a string"
@@ -236,7 +235,7 @@ def _address_problems(variables: Variables, hosts: Sequence[str]) -> list[Proble
         if not is_host_name(host):
             fix = "give the host a name, and its address in ansible_host"
             found.append(Problem("inventory_hostname", host, ERR_HOST_NAME, fix))
-        if host.lower().split(".")[0] in LOOPBACK_NAMES:
+        if is_loopback_name(host):
             found.append(Problem("inventory_hostname", host, ERR_LOOPBACK_NAME, "give the host a name of its own"))
         if spellings[host.lower()] > 1:
             alike = ", ".join(other for other in hosts if other != host and other.lower() == host.lower())

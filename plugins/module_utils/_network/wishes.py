@@ -24,6 +24,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses i
     interface_of,
     is_host_name,
     is_interface_name,
+    is_loopback_name,
     not_a_host,
     whole_number,
 )
@@ -717,7 +718,8 @@ def hostname_problems(value: Any, variable: str = HOSTNAME) -> list[Problem]:
     """Whether a node can be called so; an empty text leaves its name as it is."""
     text = str(value) if isinstance(value, str) else ""
     right = text == value and (
-        not text or (len(text) <= 64 and _HOSTNAME.fullmatch(text) and is_host_name(text) and text != "localhost")
+        not text
+        or (len(text) <= 64 and _HOSTNAME.fullmatch(text) and is_host_name(text) and not is_loopback_name(text))
     )
     return [] if right else [Problem(variable, shown(value), ERR_HOSTNAME, 'write it like "gpu01.lab.example.com"')]
 

@@ -450,19 +450,35 @@ def test_problems_of_all_hosts_and_hosts_that_said_nothing() -> None:
 
 
 def test_nodes_of_one_name_are_problems_of_all_that_have_it() -> None:
-    names = {"n1": "gpu", "n2": "n2", "n3": "gpu", "n4": "N2"}
+    names = {"n1": "gpu", "n2": "n2", "n3": "gpu", "n4": "N2", "n5": "GPU."}
     found = core.name_problems(names)
     assert [(one.host, one.variable, one.value, one.rule) for one in found] == [
-        ("n1", "host name", "'gpu'", "2 members call themselves so: n1, n3"),
-        ("n3", "host name", "'gpu'", "2 members call themselves so: n1, n3"),
+        ("n1", "host name", "'gpu'", "3 members call themselves so: n1, n3, n5"),
+        ("n2", "host name", "'n2'", "2 members call themselves so: n2, n4"),
+        ("n3", "host name", "'gpu'", "3 members call themselves so: n1, n3, n5"),
+        ("n4", "host name", "'N2'", "2 members call themselves so: n2, n4"),
+        ("n5", "host name", "'GPU.'", "3 members call themselves so: n1, n3, n5"),
     ]
     assert all("set static_network_hostname" in one.fix for one in found)
 
 
-@pytest.mark.parametrize("name", ["localhost", "localhost.localdomain", "LocalHost", "localhost4"])
+LOOPBACK_SPELLINGS = [
+    *("localhost", "localhost.localdomain", "LocalHost", "localhost4", "localhost6.localdomain6", "localhost."),
+    *("ip6-localhost", "IP6-loopback", "gpu01.localhost", "gpu01.LOCALHOST.", "gpu01.localhost.localdomain"),
+]
+
+
+@pytest.mark.parametrize("name", LOOPBACK_SPELLINGS)
 def test_a_node_that_calls_itself_localhost(name: str) -> None:
     (problem,) = core.name_problems({"n1": name, "n2": "n2"})
     assert (problem.host, problem.rule) == ("n1", core.ERR_LOOPBACK_NAME)
+
+
+@pytest.mark.parametrize("name", ["n2", "N2", "n2."])
+def test_a_node_that_has_the_name_of_another_member(name: str) -> None:
+    """It would find the other one's address under its own name."""
+    (problem,) = core.name_problems({"n1": name, "n2": "rack7-4"})
+    assert (problem.host, problem.rule) == ("n1", "is the name of the member n2 in the inventory")
 
 
 def test_a_thousand_nodes_of_one_name_are_one_short_line() -> None:

@@ -166,7 +166,9 @@ def test_a_name_that_the_hosts_file_cannot_hold(name: str) -> None:
     assert found(variables) == [(name, "inventory_hostname", checks.ERR_HOST_NAME)]
 
 
-@pytest.mark.parametrize("name", ["localhost", "LocalHost.localdomain", "ip6-localhost"])
+@pytest.mark.parametrize(
+    "name", ["localhost", "LocalHost.localdomain", "ip6-localhost", "gpu01.localhost", "n3.LocalHost.localdomain"]
+)
 def test_a_name_that_means_the_loopback_address(name: str) -> None:
     variables = inventory()
     variables[name] = variables.pop("n3")
