@@ -235,7 +235,8 @@ def file_findings(folder: str, entries: Sequence[str], names: Sequence[str]) -> 
             problems += _shadowed(folder, entry, entries, kind)
             continue
         near = (nearest_host if kind == "host" else _nearest_group)(_stem(entry), names)
-        if near is None:
+        is_there = near is not None and any(_is_file_of(one, [near]) for one in entries)
+        if near is None or (is_there and _stem(entry).startswith(f"{near}.")):
             orphans.append(entry)
         else:
             fix = f"rename it to {near}{entry[len(_stem(entry)) :]}, or remove it"

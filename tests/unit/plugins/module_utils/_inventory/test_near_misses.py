@@ -233,3 +233,16 @@ def test_a_lost_first_letter_of_a_long_word(known: str) -> None:
 @pytest.mark.parametrize(("name", "known"), [("ccl_version", "nccl_version"), ("rccl_version", "nccl_version")])
 def test_a_short_word_without_its_first_letter_is_another_word(name: str, known: str) -> None:
     assert near_misses.meant(name, [known], ()) is None
+
+
+@pytest.mark.parametrize("own", ["gpu01.yml", "gpu01", "gpu01.json"])
+@pytest.mark.parametrize("beside", ["gpu01.vault.yml", "gpu01.vault", "gpu01.yml.vault", "gpu01.secrets.yaml"])
+def test_a_vault_beside_the_file_of_a_host_is_only_noted(own: str, beside: str) -> None:
+    """The host has its file, so none is meant by the other one; alone it is refused, as it is read by nobody."""
+    problems, notes = near_misses.file_findings("/i/host_vars", [own, beside], ["gpu01", "gpu02"])
+    assert problems == [] and [note.value for note in notes] == [f"['{beside}']"]
+    problems, _notes = near_misses.file_findings("/i/host_vars", ["gpu02.yml", beside], ["gpu01", "gpu02"])
+    assert [problem.value for problem in problems] == [f"'{beside}'"]
+    # Another spelling of the host is refused all the same.
+    problems, _notes = near_misses.file_findings("/i/host_vars", [own, "gpu1.yml"], ["gpu01", "gpu02"])
+    assert [problem.value for problem in problems] == ["'gpu1.yml'"]
