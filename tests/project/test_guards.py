@@ -19,6 +19,7 @@ import pytest
 import yaml
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import run_tags
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh.authority import Authority
 from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _command_line
 
 SITE = f"{project.COLLECTION}.site"
@@ -212,6 +213,9 @@ def make_site(tmp_path: Path) -> Site:
     return Site(tmp_path)
 
 
+PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIC3y8l4AmRV0PO/8315zrXBJzA3t7h3A2E8Ta6s45mXj"
+
+
 def partial_runs() -> Iterator[Sequence[str]]:
     """Every way to take a part of what there is."""
     tags = sorted(tags_in([found for name, found in PLAYBOOKS.items() if name not in ("rebuild", "revoke")]))
@@ -248,6 +252,23 @@ def test_no_part_of_a_run_gets_past_a_refused_inventory(site: Site) -> None:
     looked = [words for words, ended in found.items() if ended.contacts]
     assert "site.yml" in looked and "site.yml --tags cluster_hosts" not in looked
     assert [path.name for path in (site.folder / "refused").iterdir()] == ["hosts.json"]
+
+
+def test_whom_a_revocation_means(site: Site) -> None:
+    """As a list too, with blanks, twice; every unknown name at once; and no misspelt yes is a no."""
+    Authority(str(site.folder / "good" / ".ssh_ca")).ensure()
+    (site.folder / "good" / ".ssh_ca" / "issued.jsonl").write_text(
+        json.dumps({"serial": 7, "kind": "user", "host": "n02", "name": "train", "public_key": PUBLIC_KEY}) + "\n"
+    )
+    revoke = f"{project.COLLECTION}.revoke"
+    site.add("good", revoke, "-e", json.dumps({"revoke_hosts": ["n7", " n8 ", "n7"]}))
+    site.add("good", revoke, "-e", "revoke_hosts=' n7 ,,n2,n*'")
+    site.add("good", revoke, "-e", "revoke_hosts=n02", "-e", "revoke_host_keys=ture")
+    as_list, as_text, misspelt = site.run()
+    assert "Nothing was revoked: nothing was ever signed for n7, n8 here" in as_list.text, as_list.text
+    assert "nothing was ever signed for n7, n2, n* here. Write n02 for n2" in as_text.text, as_text.text
+    assert misspelt.code != 0 and "ture" in misspelt.text and "host_keys" in misspelt.text, misspelt.text
+    assert not list((site.folder / "good" / ".ssh_ca").glob("revoked_*.txt"))
 
 
 def test_what_stands_for_ssh_is_called_when_the_inventory_is_good(site: Site) -> None:

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, NamedTuple
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _file_lock
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import nearest_host
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import certificate
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh.certificate import HOST, USER, Wanted
 
@@ -78,7 +79,9 @@ ERR_REVOKED_LINE = (
     "line %d of %s revokes nothing that this collection knows: %s. Write one 'serial: NUMBER' in decimal, or "
     "one 'key: TYPE BASE64' a line"
 )
-ERR_UNKNOWN = "nothing was ever signed for %s here; %s names these hosts: %s"
+ERR_UNKNOWN = "nothing was ever signed for %s here. %s%s names these hosts: %s"
+#: So many hosts of the ledger are named.
+NAMED = 20
 
 
 class AuthorityError(Exception):
@@ -478,10 +481,12 @@ class Authority:
         with self._locked():
             issued = self.issued()
             known = {entry["host"] for entry in issued}
-            for host in hosts:
-                if host not in known:
-                    names = ", ".join(sorted(known)) or "none"
-                    raise AuthorityError(ERR_UNKNOWN % (host, self.path(LEDGER), names))
+            unknown = [host for host in hosts if host not in known]
+            if unknown:
+                near = [(host, nearest_host(host, known)) for host in unknown]
+                fixes = "".join(f"Write {one} for {host}. " for host, one in near if one)
+                names = ", ".join(sorted(known)[:NAMED]) + (", ..." if len(known) > NAMED else "") or "none"
+                raise AuthorityError(ERR_UNKNOWN % (", ".join(unknown), fixes, self.path(LEDGER), names))
             added: dict[str, list[str]] = {HOST: [], USER: []}
             for host in hosts:
                 why = f"{host}, {time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime(now))}"
