@@ -23,6 +23,7 @@ RANKS = "launcher_slots"
 
 ERR_COUNT = f"expected a whole number from 0 to {MOST}, or -1 to compare nothing"
 NOTE_FEWER = "the node has %d GPUs, and a job starts fewer ranks on it"
+NOTE_MORE = "the node has %d GPUs, and a job starts more ranks on it"
 NOTE_PORTS = "the node has %d GPUs, and the port plan counts with fewer ranks"
 FIX_COUNT = "write how many NVIDIA GPUs the machine has"
 
@@ -56,9 +57,10 @@ def rank_notes(host: str, seen: int, slots: Any, planned: int) -> list[Problem]:
     """A node with more GPUs than a job starts ranks on it, or than the port plan has ports for."""
     own = slots.get(host) if isinstance(slots, Mapping) else slots
     notes = []
-    if re.fullmatch(r"[0-9]{1,4}", str(own)) and int(str(own)) < seen:
+    if re.fullmatch(r"[0-9]{1,4}", str(own)) and seen > 0 and int(str(own)) != seen:
         fix = f"remove it: the GPUs are counted, or {GPUS} says how many there are"
-        notes.append(Problem(RANKS, shown(own), NOTE_FEWER % seen, fix).on(host))
+        rule = NOTE_FEWER if int(str(own)) < seen else NOTE_MORE
+        notes.append(Problem(RANKS, shown(own), rule % seen, fix).on(host))
     if planned < seen:
         fix = f"set gpu_cluster_ports.ranks_per_node: {seen} for the group"
         notes.append(Problem("gpu_cluster_ports.ranks_per_node", str(planned), NOTE_PORTS % seen, fix).on(host))

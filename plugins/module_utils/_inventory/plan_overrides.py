@@ -12,7 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import Unreadable
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import interface_of
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import (
+    FABRIC_ADDRESS,
+    FABRIC_INTERFACE,
+    Unreadable,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import (
     VARIABLE as PORTS,
@@ -36,6 +41,8 @@ HANDED_OVER: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "selinux_policy_ssh_ports": lambda plan: plan["ssh"],
     "ssh_mesh_ports": lambda plan: plan["ssh"],
 }
+#: The variable that is handed the default toolkit, and the toolkit of an inventory that names none.
+NCCL_CUDA, TOOLKIT = "nccl_cuda", "13.0"
 FIREWALL_PORTS, MODE = "cluster_firewall_ports", "cluster_firewall_mode"
 
 
@@ -81,6 +88,8 @@ STANDS_FOR: dict[str, Source] = {
 }
 
 NOTE_OTHER = "differs from %s, which gives %s to all other roles"
+NOTE_LEFT_OUT = "leaves out %s = %s, over which the members reach each other"
+FIX_LEFT_OUT = "add it, or remove this variable"
 FIX_OTHER = "remove it, and change %s where that is wrong"
 NOTE_DIFFERS = "differs from the port plan, which gives %s; the check expects the plan"
 FIX_REMOVE = f"remove it, and change {PORTS} where the plan itself is wrong"
@@ -109,12 +118,52 @@ def _stand_ins(own: Mapping[str, Any]) -> list[Problem]:
     return notes
 
 
+def _has_network(networks: Sequence[Any], fabric: Any) -> bool:
+    """Whether one of the networks holds the fabric address; what is none is left to the rules of its variable."""
+    own = interface_of(fabric)
+    found = [interface_of(one) for one in networks]
+    return own is None or any(one is not None and own.ip in one.network for one in found)
+
+
+#: Lists of rails, the variable that has to be in them, and how that is seen.
+HOLDS: dict[str, tuple[str, Callable[[Sequence[Any], Any], bool]]] = {
+    "nccl_socket_interfaces": (FABRIC_INTERFACE, lambda names, fabric: not fabric or str(fabric) in names),
+    "openmpi_networks": (FABRIC_ADDRESS, _has_network),
+}
+
+
+def _left_out(own: Mapping[str, Any]) -> list[Problem]:
+    """Lists without the data network. An empty one leaves the choice to the program."""
+    notes = []
+    for name, (variable, holds) in HOLDS.items():
+        value, fabric = own.get(name), own.get(variable)
+        if isinstance(value, Unreadable) or isinstance(fabric, Unreadable) or not value:
+            continue
+        listed = list(value) if isinstance(value, (list, tuple)) else [value]
+        if not holds(listed, fabric):
+            notes.append(Problem(name, shown(value), NOTE_LEFT_OUT % (variable, shown(fabric)), FIX_LEFT_OUT))
+    return notes
+
+
+def _toolkit_note(own: Mapping[str, Any]) -> list[Problem]:
+    """NCCL for another CUDA than the default toolkit."""
+    versions, default, wanted = (own.get(name) for name in ("cuda_toolkit_versions", "cuda_toolkit_default", NCCL_CUDA))
+    if not wanted or any(isinstance(one, Unreadable) for one in (versions, default, wanted)):
+        return []
+    first = versions[0] if isinstance(versions, (list, tuple)) and versions else versions
+    toolkit = str(default or first or TOOLKIT)
+    if str(wanted).split(".")[0] == toolkit.split(".")[0]:
+        return []
+    rule = NOTE_OTHER % ("cuda_toolkit_default", shown(toolkit))
+    return [Problem(NCCL_CUDA, shown(wanted), rule, FIX_OTHER % "cuda_toolkit_default")]
+
+
 def override_notes(variables: Mapping[str, Mapping[str, Any]], hosts: Sequence[str]) -> list[Problem]:
     """Every override of every host that is not what the plan says; a plan that is refused has problems instead."""
     notes = []
     for host in hosts:
         own = variables[host]
-        notes += [note.on(host) for note in _stand_ins(own)]
+        notes += [note.on(host) for note in _stand_ins(own) + _left_out(own) + _toolkit_note(own)]
         overrides = [name for name in HANDED_OVER if name in own and not isinstance(own[name], Unreadable)]
         try:
             plan = make_port_plan(own.get(PORTS)).as_dict() if overrides else {}

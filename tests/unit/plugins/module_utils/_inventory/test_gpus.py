@@ -60,6 +60,7 @@ def test_a_rank_on_every_gpu_that_was_counted(given: Any, found: Any, expected: 
         (8, None, 8, []),
         (8, 8, 8, []),
         (8, 1, 8, ["launcher_slots"]),
+        (8, 16, 8, ["launcher_slots"]),
         (8, {"n1": "4", "n2": 8}, 8, ["launcher_slots"]),
         (8, {"n2": 1}, 8, []),
         (16, None, 8, ["gpu_cluster_ports.ranks_per_node"]),

@@ -96,6 +96,40 @@ def test_a_second_truth_follows_the_first() -> None:
     ]
 
 
+FABRIC = {"gpu_cluster_fabric_interface": "ens1f0", "gpu_cluster_fabric_address": "198.18.20.11/24"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_noted"),
+    [
+        ("nccl_socket_interfaces", ["ens1f0"], False),
+        ("nccl_socket_interfaces", ["ens2f0", "ens1f0"], False),
+        ("nccl_socket_interfaces", [], False),
+        ("nccl_socket_interfaces", ["ens1f1"], True),
+        ("nccl_socket_interfaces", "ens1f1", True),
+        ("openmpi_networks", ["198.18.20.0/24"], False),
+        ("openmpi_networks", ["198.18.21.0/24", "198.18.20.11/24"], False),
+        ("openmpi_networks", ["198.18.0.0/16"], False),
+        ("openmpi_networks", [], False),
+        ("openmpi_networks", ["198.18.21.0/24", "fd00::/64", "nonsense", None], True),
+        ("nccl_cuda", "13", False),
+        ("nccl_cuda", "13.1", False),
+        ("nccl_cuda", "", False),
+        ("nccl_cuda", "12.9", True),
+        ("nccl_cuda", 12, True),
+    ],
+)
+def test_a_choice_that_leaves_out_what_all_others_use_is_noted(name: str, value: Any, is_noted: bool) -> None:
+    assert noted(**FABRIC, **{name: value}) == ([name] if is_noted else [])
+    assert noted(**{name: Unreadable("'x' is undefined")}) == []
+
+
+def test_the_toolkit_that_nccl_follows() -> None:
+    assert noted(cuda_toolkit_versions=["12.8", "13.0"], nccl_cuda="12") == []
+    assert noted(cuda_toolkit_versions=["12.8", "13.0"], cuda_toolkit_default="13.0", nccl_cuda="12") == ["nccl_cuda"]
+    assert noted(cuda_toolkit_versions=Unreadable("x"), nccl_cuda="12") == []
+
+
 #: What the playbooks hand over beside: lists and objects that are worked out, and choices of their own.
 WORKED_OUT = {
     "package_sources_wheel_requirements",
