@@ -292,6 +292,8 @@ def main() -> None:
         found = plan.make_plan(interfaces, current)
         if found.problems:
             module.fail_json(msg=NOT_CHANGED % " ".join(problem.sentence() for problem in found.problems))
+        for sentence in found.lost:
+            module.warn(sentence)
         result = {
             "changed": found.changed,
             "activated": found.activated,

@@ -57,6 +57,10 @@ FIX_BOND = "declare the bond itself, or take the card out of it by hand first"
 
 #: Bytes; what the kernel gives a new interface.
 NEW_MTU = 1500
+LOST = (
+    "%s has the IPv%d default route via %s, and gateway names none of this family: the route goes away, and who comes "
+    "from outside by it no longer gets in. Name that router too to keep it"
+)
 _CARD, _BOND, _VLAN = 0, 1, 2
 
 
@@ -88,10 +92,14 @@ class Target:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be done; nothing when there are ``problems``. ``left_alone`` holds a sentence for each interface."""
+    """What is to be done; nothing when there are ``problems``. ``left_alone`` holds a sentence for each interface.
+
+    ``lost`` holds a sentence for each default route that goes without having been mentioned.
+    """
 
     problems: list[Problem]
     left_alone: list[str]
+    lost: list[str]
     profiles: tuple[Keyfile, ...]
     targets: tuple[Target, ...]
     set_aside: tuple[str, ...]
@@ -178,6 +186,7 @@ def make_plan(interfaces: Sequence[Interface], state: NodeState) -> Plan:
     return Plan(
         problems=planner.problems,
         left_alone=[LEFT_ALONE % target.name for target in alone],
+        lost=[sentence for target in changing for sentence in planner.lost(target)],
         profiles=tuple(file for target in mine for file in target.keyfiles if planner.differs(file)),
         targets=tuple(planner.in_order(planner.with_dependents(changing, mine))),
         set_aside=tuple(planner.obsolete(mine)),
@@ -301,6 +310,15 @@ class _Planner:
             route
             for route in self.state.default_routes
             if route.device in target.names and version in (0, route.version)
+        ]
+
+    def lost(self, target: Target) -> list[str]:
+        """The default routes of a family of which a gateway of the other one says nothing. An empty list says it."""
+        return [
+            LOST % (route.device, route.version, route.gateway or "nothing")
+            for route in self.defaults(target)
+            if target.interface.gateways
+            if not target.interface.gateway(route.version)
         ]
 
     def needs_activation(self, target: Target) -> bool:

@@ -613,3 +613,15 @@ def test_interfaces_made_without_a_list() -> None:
     """The core takes its own type; nothing needs the path of an entry."""
     done = plan.make_plan([Interface(name="eth0", addresses=("192.0.2.11/24",))], node())
     assert done.activated == ["eth0"]
+
+
+def test_a_default_route_of_the_family_of_which_nothing_is_said_is_named() -> None:
+    """A router of IPv6 announced itself, and gateway names the one of IPv4 only."""
+    routes = (DefaultRoute(4, "eth0", "192.0.2.1"), DefaultRoute(6, "eth0", "fe80::1"))
+    state = replace(foreign(), default_routes=routes)
+    (sentence,) = made([dict(ETH0, gateway=["192.0.2.1"])], state).lost
+    assert sentence.startswith("eth0 has the IPv6 default route via fe80::1,"), sentence
+    # Both are named, none is wanted, or there is nothing to lose.
+    both = dict(ETH0, addresses=[*ETH0["addresses"], "2001:db8::11/64"], gateway=["192.0.2.1", "fe80::1"])
+    assert made([both], state).lost == [] and made([dict(ETH0, gateway=[])], state).lost == []
+    assert made([dict(ETH0, gateway=["192.0.2.1"])], foreign()).lost == []
