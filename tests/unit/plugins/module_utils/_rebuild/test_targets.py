@@ -50,3 +50,28 @@ def test_what_is_refused(value: Any, rule: str, fix: str) -> None:
 def test_all_problems_come_at_once() -> None:
     found = targets.problems("gpu9,gpu02,gpu02", MEMBERS, limit="gpu02")
     assert [problem.variable for problem in found] == ["--limit", "rebuild_hosts", "rebuild_hosts"]
+
+
+@pytest.mark.parametrize(
+    ("value", "fix"),
+    [
+        ("gpu01 gpu02", "write gpu01,gpu02"),
+        ("gpu01;gpu02", "write gpu01,gpu02"),
+        ("gpu01:gpu02", "write gpu01,gpu02"),
+        ("gpu01\ngpu02", "write gpu01,gpu02"),
+        ("gpu*", targets.FIX_PATTERN),
+        ("gpu[01:02]", targets.FIX_PATTERN),
+        ("~gpu.*", targets.FIX_PATTERN),
+        ("!gpu01", targets.FIX_PATTERN),
+        ("all", targets.FIX_PATTERN),
+        ("@file", targets.FIX_PATTERN),
+    ],
+)
+def test_what_only_a_limit_takes_is_not_called_a_new_host(value: str, fix: str) -> None:
+    (problem,) = targets.problems(value, ["gpu01", "gpu02", "gpu03"])
+    assert problem.fix == fix
+
+
+def test_a_thousand_members_are_not_all_named() -> None:
+    (problem,) = targets.problems("other", [f"gpu{number:04}" for number in range(1000)])
+    assert len(problem.sentence()) < 400
