@@ -18,6 +18,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory i
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.plan_overrides import override_notes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.reading import read_variables
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.static_network import mtu_notes
 
 DOCUMENTATION = r"""
 name: inventory_problems
@@ -165,7 +166,10 @@ def inventory_problems(
     names = {name: [str(one) for one in own] for name, own in everything.items()}
     mistyped, doubtful = near_misses.variable_findings(names, variables, checks.known_names(specs), tuple(specs))
     if kind == "notes":
-        return [note.as_dict() for note in [*doubtful, *notes, *override_notes(variables, members)]]
+        return [
+            note.as_dict()
+            for note in [*doubtful, *notes, *override_notes(variables, members), *mtu_notes(variables, members)]
+        ]
     facts = {name: [str(fact) for fact in own.get("ansible_facts") or ()] for name, own in everything.items()}
     found = checks.inventory_problems(variables, members, str(group), specs) + checks.fact_problems(facts, specs)
     found += mistyped + problems

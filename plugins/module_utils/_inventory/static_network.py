@@ -8,10 +8,15 @@ Pure. The rules for one list alone are those of ``_network/wishes.py``; what is 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import address_of, interface_of
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import (
+    address_of,
+    interface_of,
+    whole_number,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import (
     FABRIC_ADDRESS,
     FABRIC_INTERFACE,
@@ -31,6 +36,9 @@ ERR_ADDRESS_OF = "is also an address of %s"
 ERR_NOT_LISTED = f"{INTERFACES} of this host has no entry for it; it has %s"
 ERR_ELSEWHERE = f"{INTERFACES} of this host gives {FABRIC_ADDRESS} (%s) to %s"
 ERR_WITHOUT = f"does not hold {FABRIC_ADDRESS}, %s"
+
+NOTE_MTU = "other members have %s in the network %s, and large packets between them may vanish"
+FIX_MTU = "write one MTU for all members of a network"
 
 FIX_DUPLICATE = "give each machine an address of its own"
 
@@ -104,3 +112,25 @@ def static_network_problems(variables: Variables, hosts: Sequence[str]) -> list[
         if found is not None:
             problems.append(found.on(host))
     return problems
+
+
+def mtu_notes(variables: Variables, hosts: Sequence[str]) -> list[Problem]:
+    """Members that declare another MTU than most others with an address in the same network."""
+    found: dict[str, list[tuple[str, str, int]]] = {}
+    for host in hosts:
+        value = variables[host].get(INTERFACES)
+        given = [one for one in value if isinstance(one, Mapping)] if isinstance(value, (list, tuple)) else []
+        for entry, own in zip(entries_of(value), given):
+            mtu = whole_number(own.get("mtu"))
+            for network in dict.fromkeys(str(address.network) for _path, address in entry.addresses):
+                if mtu is not None:
+                    found.setdefault(network, []).append((host, f"{entry.variable}.mtu", mtu))
+    notes = []
+    for network, entries in found.items():
+        counted = Counter(mtu for _host, _path, mtu in entries).most_common()
+        usual = counted[0][0] if len(counted) == 1 or counted[0][1] > counted[1][1] else None
+        for host, path, mtu in entries:
+            others = ", ".join(str(one) for one, _times in counted if one != mtu)
+            if others and mtu != usual:
+                notes.append(Problem(path, str(mtu), NOTE_MTU % (others, network), FIX_MTU, host))
+    return notes

@@ -11,6 +11,7 @@ import pytest
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import Unreadable
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.static_network import (
+    mtu_notes,
     static_network_problems,
 )
 
@@ -150,3 +151,37 @@ def test_a_member_without_a_readable_fabric_address_is_not_compared() -> None:
     assert [(problem.host, problem.rule) for problem in static_network_problems(variables, ["n1", "n2"])] == [
         ("n1", "is also the fabric address of n2")
     ]
+
+
+@pytest.mark.parametrize(
+    ("mtus", "noted"),
+    [
+        ([9000, 9000, 9000], []),
+        ([9000, "9000", None], []),
+        ([9000, 1500, 9000], ["n2"]),
+        ([9000, 9000, "1500"], ["n3"]),
+        ([None, None, None], []),
+        # Nobody knows whose is meant.
+        ([9000, 1500, None], ["n1", "n2"]),
+    ],
+)
+def test_members_of_one_network_with_different_mtus_are_noted(mtus: list[Any], noted: list[str]) -> None:
+    variables: dict[str, dict[str, Any]] = {
+        f"n{number}": {LIST: [{"name": "eth9"}, {**fabric(number), "mtu": mtu}]} for number, mtu in enumerate(mtus, 1)
+    }
+    notes = mtu_notes(variables, list(variables))
+    assert [note.host for note in notes] == noted
+    assert all(note.variable == f"{LIST}[1].mtu" and "10.1.0.0/24" in note.rule for note in notes)
+    # In two networks they may differ.
+    for number, own in enumerate(variables.values(), 1):
+        own[LIST][1]["addresses"] = [f"10.{number}.0.1/24"]
+    assert mtu_notes(variables, list(variables)) == []
+
+
+@pytest.mark.parametrize(
+    "value", [Unreadable("x"), "text", 7, None, [7], [{"mtu": 9000}], [{"addresses": 7, "mtu": []}]]
+)
+def test_lists_that_are_none_are_no_notes(value: Any) -> None:
+    assert (
+        mtu_notes({"n1": {LIST: value}, "n2": {LIST: [{**fabric(2), "mtu": 9000}]}, "n3": {}}, ["n1", "n2", "n3"]) == []
+    )
