@@ -144,7 +144,8 @@ class ConfirmedAction(ActionBase):
                     raise
                 answer, lost = {}, True
             seconds = answer.pop("busy_seconds", None)
-            is_busy = bool(answer.get("failed")) and type(seconds) is int and 0 < seconds <= BUSY_SECONDS
+            has_end = isinstance(seconds, int) and not isinstance(seconds, bool) and 0 < seconds <= BUSY_SECONDS
+            is_busy = has_end and bool(answer.get("failed"))
             if is_busy and not end:
                 end = time.monotonic() + seconds
                 said = f"{variables.get('inventory_hostname')}: {answer.get('msg')}. Waiting for up to {seconds} s"
@@ -152,7 +153,12 @@ class ConfirmedAction(ActionBase):
             if not (is_busy or (lost and end)):
                 return answer
             if time.monotonic() > end:
-                return {**answer, "msg": f"{answer.get('msg')}. Waited for its end in vain. Repeat the command later"}
+                said = answer.get("msg") or "the node did not answer any more while a change of another run ended"
+                return {
+                    **answer,
+                    "failed": True,
+                    "msg": f"{said}. Waited for its end in vain. Repeat the command later",
+                }
             time.sleep(POLL_SECONDS)
 
     def _ask(
