@@ -140,10 +140,10 @@ PARTS = (
     scenario("vm", 900, MACHINE),
     scenario("canary", 120, LAB),
     Part("sanity", "ansible-test sanity, without pylint", sanity.run, 240),
-    Part("unit", "unit tests of plugins and tools", unit, 480),
+    Part("unit", "unit tests of plugins and tools", unit, 540),
     Part("lint", "ruff, mypy, shellcheck, yamllint, ansible-lint", lint, 220),
     Part("oldest", "unit tests, real playbooks and syntax with the oldest ansible-core", oldest, 220),
-    Part("parity", "role specs, defaults and READMEs agree; the built collection; real playbooks; guards", parity, 300),
+    Part("parity", "role specs, defaults and READMEs agree; the built collection; real playbooks; guards", parity, 360),
     Part("docs-check", "plugin documentation, changelog, variable tables", docs, 80),
 )
 #: Those that take too long for every run. What is timed most closely runs alone.
