@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import project
 import pytest
+import yaml
 
 # Published addresses that a user of the collection needs, whatever this machine happens to use.
 PUBLIC = ("centos.org", "fedoraproject.org", "github.com", "nvidia.com", "pytorch.org", "quay.io")
@@ -97,3 +98,11 @@ def test_every_python_file_says_its_license() -> None:
         if file.suffix == ".py"
     }
     assert [name for name, text in texts.items() if text and not shebang.sub("", text).startswith(head)] == []
+
+
+def test_ansible_lint_leaves_out_what_git_ignores() -> None:
+    """It reads only a file .gitignore in the folder it walks, so it meets the files of a running lab further down."""
+    ignored = (project.ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    excluded = yaml.safe_load((project.ROOT / ".ansible-lint").read_text(encoding="utf-8"))["exclude_paths"]
+    missing = {line[1:].rstrip("/") for line in ignored if line.startswith("/")} - {one.rstrip("/") for one in excluded}
+    assert missing == set()

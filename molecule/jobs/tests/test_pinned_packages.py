@@ -263,11 +263,11 @@ def test_what_dnf_refuses_has_its_sentence(node: Node) -> None:
         pin("trial", ("failingtool", "1")),
         {
             "name": "A lock that another process holds",
-            "vars": {"held": "sleep 20 & echo $! > /var/cache/dnf/metadata_lock.pid; sleep 19"},
+            "vars": {"held": "sleep 600 & echo $! > /var/cache/dnf/metadata_lock.pid; wait"},
             "ansible.builtin.shell": "setsid sh -c '{{ held }}' > /dev/null 2>&1 < /dev/null & sleep 0.3",
         },
         pin("trial", ("labtool", "1"), wait_seconds=1),
-        "rm /var/cache/dnf/metadata_lock.pid",
+        "kill $(cat /var/cache/dnf/metadata_lock.pid) && rm /var/cache/dnf/metadata_lock.pid",
     )
     assert (
         unsigned["failed"] and "dnf refuses unsignedtool-1-1.x86_64.rpm: the package is not signed" in unsigned["msg"]

@@ -76,6 +76,31 @@ while time.monotonic() < deadline:
     time.sleep(0.01)
 """
 
+#: Holds the guard until another process has had it open for a second, which is a run that waits for it.
+HOLD = """
+import fcntl, os, sys, time
+guard = open(sys.argv[1], "w")
+fcntl.flock(guard, fcntl.LOCK_EX)
+mine = os.fstat(guard.fileno())
+
+def waiting():
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            for fd in os.listdir(f"/proc/{entry}/fd"):
+                found = os.stat(f"/proc/{entry}/fd/{fd}")
+                if int(entry) != os.getpid() and (found.st_dev, found.st_ino) == (mine.st_dev, mine.st_ino):
+                    return True
+        except OSError:
+            pass
+    return False
+
+deadline = time.monotonic() + 240
+seen = 0
+while seen < 10 and time.monotonic() < deadline:
+    seen = seen + 1 if waiting() else 0
+    time.sleep(0.1)
+"""
+
 
 class Node:
     """One node, the module on it, and what it finds there."""
@@ -333,7 +358,7 @@ def test_a_run_waits_for_what_a_killed_one_has_left_at_work(
     first, *others = all_nodes
     for node in all_nodes:
         node.wheels({"name": "torch", "version": OLD})
-    hold = f"systemd-run --quiet --collect --unit=lab-held flock {PREFIX}.lock sleep 15"
+    hold = f"systemd-run --quiet --collect --unit=lab-held python3 -c {shlex.quote(HOLD)} {PREFIX}.lock"
     first.run(f"mkdir -p {ROOT}; {hold}; while flock --nonblock {PREFIX}.lock true; do sleep 0.1; done")
     ended = applied(cluster, tmp_path)
     assert [changes(ended, node.name) > 0 for node in all_nodes] == [True] * len(all_nodes)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -56,11 +57,17 @@ def test_it_waits_for_another_process_and_names_it_once(tmp_path: Path) -> None:
 def test_what_a_killed_process_has_started_is_named_and_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "a.lock"
     said: list[str] = []
-    with held(path, "exec sleep 1.5 >/dev/null", "--verbose") as (process, child):
+    with held(path, "exec sleep 600 >/dev/null", "--verbose") as (process, child):
+
+        def free(who: str) -> None:
+            said.append(who)
+            os.kill(child, signal.SIGKILL)
+
         process.kill()
         process.wait()
-        take(path, 60, said)
-    assert said == [f"process {child} ('sleep 1.5')"]
+        with open(path, "a", encoding="ascii") as stream:
+            _file_lock.take(stream.fileno(), str(path), 60, free)
+    assert said == [f"process {child} ('sleep 600')"]
 
 
 def test_the_wait_has_an_end_and_says_who_has_it(tmp_path: Path) -> None:
