@@ -163,24 +163,26 @@ def test_serial_become_and_a_bastion(cluster: Cluster, clean: None, tmp_path: An
 
 
 def test_a_dead_gateway_with_the_controller_behind_it(cluster: Cluster, clean: None) -> None:
+    """A controller in the subnet of the node, as n2 has it, would get in; one behind the router, as n1 has it, not."""
     subprocess.run(["ip", "address", "add", f"{FAR_CONTROLLER}/32", "dev", MANAGEMENT_BRIDGE], check=True)
     known = f"-o UserKnownHostsFile={PROJECT}/.lab/known_hosts -o StrictHostKeyChecking=yes"
     far = {"ansible_ssh_common_args": f"{known} -o BindAddress={FAR_CONTROLLER}"}
+    numbers = {"n1": 1, "n2": 2}
+    alive, dead = (
+        {name: {"static_network_interfaces": eth0(number, gateway=[gateway])} for name, number in numbers.items()}
+        for gateway in (CONTROLLER, "198.18.10.250")
+    )
     try:
-        good = change(cluster, {"n1": {"static_network_interfaces": eth0(1, gateway=[CONTROLLER])}}, "--limit", "n1")
+        good = change(cluster, alive, "--limit", "n1,n2")
         assert good.code == 0, good.text
-        before = snapshot(cluster, "n1")
-        dead = {"static_network_interfaces": eth0(1, gateway=["198.18.10.250"])}
-        # A controller in the subnet of the node would get in; one behind the router would not.
-        for way in ({}, far):
-            bad = change(cluster, {"n1": {**way, **dead}}, "--limit", "n1")
-            message = message_of(bad, "n1")
+        before = {name: snapshot(cluster, name) for name in numbers}
+        bad = change(cluster, {**dead, "n1": {**dead["n1"], **far}}, "--limit", "n1,n2")
+        for name in numbers:
+            message = message_of(bad, name)
             assert "the gateway 198.18.10.250 does not answer" in message and "The old state is back" in message
-            assert snapshot(cluster, "n1") == before
+            assert snapshot(cluster, name) == before[name]
         # The old gateway works: the controller reaches the node from behind it again.
-        again = change(
-            cluster, {"n1": {**far, "static_network_interfaces": eth0(1, gateway=[CONTROLLER])}}, "--limit", "n1"
-        )
+        again = change(cluster, {"n1": {**far, **alive["n1"]}}, "--limit", "n1")
         assert again.code == 0 and recap(again, "n1")["changed"] == 0, again.text
     finally:
         subprocess.run(["ip", "address", "del", f"{FAR_CONTROLLER}/32", "dev", MANAGEMENT_BRIDGE], check=True)

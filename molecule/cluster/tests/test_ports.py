@@ -86,7 +86,7 @@ def seen_while_running(
     try:
         with ThreadPoolExecutor(1) as pool:
             looking = pool.submit(cluster.on_each, before, look)
-            process.wait(90)
+            process.wait(240)
             cluster.on_each(before, f"rm {SAMPLING}")
             listings = looking.result()
     finally:

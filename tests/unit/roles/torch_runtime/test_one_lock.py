@@ -108,7 +108,11 @@ def changed(ended: subprocess.CompletedProcess[str]) -> dict[str, int]:
 
 
 def test_a_member_that_lies_does_not_decide_what_others_install(members: Members) -> None:
-    """It is the first, so that every question that goes to one member alone goes to it."""
+    """It is the first, so that every question that goes to one member alone goes to it.
+
+    The first run is one with --limit, before the lock file is there: it installs and writes none. The run for all
+    members writes it, and keeps what a member has.
+    """
     liar = members.folder / "python"
     backdoor = lab_wheels.write(members.folder / "evil", "backdoor", "1.0")
     for name in ("h1", "h2", "h3"):
@@ -119,28 +123,21 @@ def test_a_member_that_lies_does_not_decide_what_others_install(members: Members
     liar.chmod(0o755)
     members.hosts["h1"]["ansible_python_interpreter"] = str(liar)
 
-    ended = members.play()
-    assert changed(ended)["h2"] > 0
+    alone = members.play("--limit", "h3")
+    assert changed(alone)["h3"] > 0 and members.installed("h3") == {"labdep", "torch"}
+    assert "Only h3 of its kind is in this run" in " ".join(alone.stdout.split())
+    assert not members.lock.exists()
+
+    counts = changed(members.play())
+    assert counts["h2"] > 0 and counts["h3"] == 0
     assert re.findall(r"^(\w+)==", members.lock.read_text(), re.MULTILINE) == ["labdep", "torch"]
-    assert members.installed("h2") == members.installed("h3") == {"labdep", "torch"}
+    assert members.installed("h2") == {"labdep", "torch"}
 
     # Without the file, the two that agree are more than half.
     shutil.rmtree((members.folder / "h3" / "torch").resolve())
     (members.folder / "h3" / "torch").unlink()
     assert changed(members.play(torch_runtime_lock_file=""))["h3"] > 0
     assert members.installed("h3") == {"labdep", "torch"}
-
-
-def test_one_member_alone_installs_and_writes_no_lock_file(members: Members) -> None:
-    """A run with --limit before the lock file is there. The run for all members writes it, and keeps what most have."""
-    members.add("h1")
-    members.add("h2")
-    ended = members.play("--limit", "h2")
-    assert changed(ended)["h2"] > 0 and members.installed("h2") == {"labdep", "torch"}
-    assert "Only h2 of its kind is in this run" in " ".join(ended.stdout.split())
-    assert not members.lock.exists()
-    assert changed(members.play())["h1"] > 0
-    assert members.lock.exists()
 
 
 def test_members_that_resolve_differently_are_named_before_anything_changes(members: Members) -> None:
