@@ -21,7 +21,7 @@ description:
   - A node that was installed anew, or got other keys, needs nothing on its peers.
   - Signs anew what is missing, wrong, revoked, or lapses within O(renew_days). A run with nothing to do asks the node
     once and changes nothing.
-  - Checks what sshd and ssh have in force before and after. Files are written together, tested with C(sshd -t), and
+  - Checks what sshd and ssh have in force before and after. Files are tested with C(sshd -t), written together, and
     put back when sshd refuses them, when another file overrides them, or when sshd does not listen afterwards.
 options:
   members:

@@ -41,7 +41,9 @@ options:
     description:
       - All packages with their exact versions and the hashes of their files, as text in pip's requirements format. One
         C(name==version --hash=sha256:...) a package; environment markers are allowed, options of pip are not.
-      - A lock that contradicts O(requirements) or lacks a hash is refused before anything is changed.
+      - A lock that contradicts O(requirements) or lacks a hash is refused before anything is changed. A package in it
+        that neither they nor another installed package need ends the build; V(pip), V(setuptools) and V(wheel) may be
+        there.
       - When it is empty, an environment that was resolved from the same O(requirements), interpreter and source is
         kept as it is, and otherwise the packages are resolved.
     type: str

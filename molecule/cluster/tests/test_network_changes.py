@@ -45,7 +45,9 @@ REFUSED = ("nothing was changed",)
 BAD: dict[str, Bad] = {
     "wrong prefix": Bad(lambda i: eth0(i, addresses=[f"198.18.10.{10 + i}/29"]), (*CUT_OFF, "/29")),
     "route that swallows the controller's network": Bad(
-        lambda i: fab0(i, routes=[{"to": f"{CONTROLLER}/32", "via": "198.18.20.250"}]), CUT_OFF
+        # The router is a peer, which answers and forwards nothing.
+        lambda i: fab0(i, routes=[{"to": f"{CONTROLLER}/32", "via": f"198.18.20.{11 if i > 1 else 12}"}]),
+        CUT_OFF,
     ),
     "a subnet that nobody routes": Bad(
         lambda i: eth0(i, addresses=[f"198.18.77.{10 + i}/24"]), CUT_OFF, host=lambda i: f"198.18.77.{10 + i}"

@@ -163,7 +163,10 @@ def test_serial_become_and_a_bastion(cluster: Cluster, clean: None, tmp_path: An
 
 
 def test_a_dead_gateway_with_the_controller_behind_it(cluster: Cluster, clean: None) -> None:
-    """A controller in the subnet of the node, as n2 has it, would get in; one behind the router, as n1 has it, not."""
+    """A controller in the subnet of the node, as n2 has it, would get in; one behind the router, as n1 has it, not.
+
+    n3 has a dead router of a static route.
+    """
     subprocess.run(["ip", "address", "add", f"{FAR_CONTROLLER}/32", "dev", MANAGEMENT_BRIDGE], check=True)
     known = f"-o UserKnownHostsFile={PROJECT}/.lab/known_hosts -o StrictHostKeyChecking=yes"
     far = {"ansible_ssh_common_args": f"{known} -o BindAddress={FAR_CONTROLLER}"}
@@ -175,11 +178,13 @@ def test_a_dead_gateway_with_the_controller_behind_it(cluster: Cluster, clean: N
     try:
         good = change(cluster, alive, "--limit", "n1,n2")
         assert good.code == 0, good.text
-        before = {name: snapshot(cluster, name) for name in numbers}
-        bad = change(cluster, {**dead, "n1": {**dead["n1"], **far}}, "--limit", "n1,n2")
-        for name in numbers:
+        before = {name: snapshot(cluster, name) for name in cluster.hosts}
+        astray = {"static_network_interfaces": fab0(3, routes=[{"to": "198.18.40.0/24", "via": "198.18.20.250"}])}
+        bad = change(cluster, {**dead, "n1": {**dead["n1"], **far}, "n3": astray})
+        gateway, router = "the gateway 198.18.10.250", "the router 198.18.20.250 of the route to 198.18.40.0/24"
+        for name, dead_one in (("n1", gateway), ("n2", gateway), ("n3", router)):
             message = message_of(bad, name)
-            assert "the gateway 198.18.10.250 does not answer" in message and "The old state is back" in message
+            assert f"{dead_one} does not answer" in message and "The old state is back" in message
             assert snapshot(cluster, name) == before[name]
         # The old gateway works: the controller reaches the node from behind it again.
         again = change(cluster, {"n1": {**far, **alive["n1"]}}, "--limit", "n1")

@@ -282,6 +282,11 @@ def test_tampering_and_three_kills_leave_the_old_one_in_use(node: Node) -> None:
     assert said.endswith(f"{PREFIX} still names {first['environment']}.")
     assert (node.version, len(node.folders)) == (OLD, 1)
 
+    backdoor = node.wheels({"name": "backdoor", "version": "1.0"})
+    said = node.refused(lock=old_lock + backdoor)
+    assert "The environment was not built: nothing that is wanted needs backdoor==1.0 of the lock. Fix: " in said
+    assert (node.version, len(node.folders)) == (OLD, 1)
+
     assert node.wheels(new) == new_lock
     node.run(f"touch {lab_wheels.SLOW}")
     points = [

@@ -9,7 +9,8 @@ Its job holds what every job does (``_confirmed/change.py``), and
     activate    [{uuid, interface}]             in this order
     expect      [{interface, addresses, mtu}]   the running state to wait for; mtu in bytes or null
     conflicts   [{interface, address}]          IPv4 addresses that this node did not hold before
-    gateways    [{interface, gateway}]          routers that must answer on the wire, unless they did not before either
+    routers     [{interface, router, to}]       routers that must answer on the wire, unless they did not before either;
+                                                ``to`` is the network behind one, empty for a default gateway
     mtu_probes  [{interface, mtu, targets}]     who must be reached with packets of the full size
     sysctl      {path, text, values} or null    keys with slashes; an empty text removes the file
     set_aside   [path]                          files that the profiles replace

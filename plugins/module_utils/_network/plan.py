@@ -136,10 +136,10 @@ class Plan:
                 for address in target.interface.of(4)
                 if str(address.ip) not in held
             ],
-            "gateways": [
-                {"interface": target.name, "gateway": gateway}
+            "routers": [
+                {"interface": target.name, "router": router, "to": to}
                 for target in self.targets
-                for gateway in target.interface.gateways or ()
+                for router, to in target.interface.routers.items()
             ],
             "mtu_probes": [
                 {

@@ -248,6 +248,15 @@ class Interface:
         own = [ipaddress.ip_interface(text) for text in self.addresses]
         return [address for address in own if address.version == version]
 
+    @property
+    def routers(self) -> dict[str, str]:
+        """All routers, and what each leads to: a network, or nothing for the default gateways, which come first."""
+        found = dict.fromkeys(self.gateways or (), "")
+        for route in self.routes:
+            if route.via:
+                found.setdefault(route.via, route.to)
+        return found
+
     def gateway(self, version: int) -> str:
         """Its gateway of one family (4 or 6), or nothing."""
         return next((text for text in self.gateways or () if ipaddress.ip_address(text).version == version), "")

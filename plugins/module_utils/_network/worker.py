@@ -56,8 +56,12 @@ DISCARD_PORT = 9
 
 
 DEAD_GATEWAY = (
-    "%s: the gateway %s does not answer, neither ARP nor neighbour discovery: everybody outside of the subnet would be "
-    "cut off. Correct its address, or write gateway: [] as long as there is none"
+    "%(interface)s: the gateway %(router)s does not answer, neither ARP nor neighbour discovery: everybody outside of "
+    "the subnet would be cut off. Correct its address, or write gateway: [] as long as there is none"
+)
+DEAD_ROUTER = (
+    "%(interface)s: the router %(router)s of the route to %(to)s does not answer, neither ARP nor neighbour discovery: "
+    "everybody behind it would be cut off. Correct its address in via, or take the route out as long as there is none"
 )
 
 
@@ -191,20 +195,32 @@ def has_answered(neighbours: str) -> bool:
     return bool(states - {"INCOMPLETE", "FAILED", "NONE"})
 
 
-def gateway_answers(interface: str, gateway: str) -> bool:
+def routers_in_use() -> set[tuple[str, str]]:
+    """Interface and address of the routers of all routes, in all tables of both families."""
+    found = set()
+    for family in ("-4", "-6"):
+        for entry in json.loads(command("ip", "-j", family, "route", "show", "table", "all") or "[]"):
+            for hop in entry.get("nexthops") or [entry]:
+                router = hop.get("gateway") or hop.get("via", {}).get("host", "")
+                if router:
+                    found.add((hop.get("dev", ""), router))
+    return found
+
+
+def router_answers(interface: str, router: str) -> bool:
     """Let the kernel ask the wire who has the router's address: ARP, or neighbour discovery of IPv6.
 
     What the kernel knew before says nothing about now. An empty packet to the discard port makes it ask; whether the
     router takes it does not matter, so one that answers no ping does.
     """
-    about = ("to", gateway, "dev", interface)
+    about = ("to", router, "dev", interface)
     execute("ip", "neigh", "flush", *about)
-    version = socket.AF_INET6 if ":" in gateway else socket.AF_INET
+    version = socket.AF_INET6 if ":" in router else socket.AF_INET
     try:
         with socket.socket(version, socket.SOCK_DGRAM) as wire:
             wire.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode() + b"\0")
             scope = (0, socket.if_nametoindex(interface)) if version == socket.AF_INET6 else ()
-            wire.sendto(b"", (gateway, DISCARD_PORT, *scope))
+            wire.sendto(b"", (router, DISCARD_PORT, *scope))
     except OSError:
         return False
     end = time.monotonic() + NEIGHBOUR_SECONDS
@@ -285,7 +301,7 @@ class Worker(Program):
             if self.can_send(entry["interface"]):
                 self.refuse_conflict(entry)
                 probed.append(entry)
-        silent = self.silent_gateways()
+        silent = self.silent_routers()
         self.say("applying")
         files = [os.path.join(RUNTIME, entry["name"]) for entry in self.job["profiles"]]
         for path, entry in zip(files, self.job["profiles"]):
@@ -304,7 +320,7 @@ class Worker(Program):
         for entry in self.job["conflicts"]:
             if entry not in probed:
                 self.refuse_conflict(entry)
-        self.refuse_dead_gateways(silent)
+        self.refuse_dead_routers(silent)
         for entry in self.probe_targets():
             for target in entry["targets"]:
                 if mtu_hole(entry["interface"], target, entry["mtu"]):
@@ -326,25 +342,23 @@ class Worker(Program):
                 f"{entry['interface']}: another machine, with the hardware address {other}, has {entry['address']}"
             )
 
-    def silent_gateways(self) -> set[tuple[str, str]]:
+    def silent_routers(self) -> set[tuple[str, str]]:
         """Interface and address of the job's routers that are in use before the change, and do not answer then."""
-        pairs = [(entry["interface"], entry["gateway"]) for entry in self.job["gateways"]]
-        used = [
-            (interface, gateway) for interface, gateway in pairs if f"{gateway} {interface}" in self.before["routes"]
-        ]
-        return {pair for pair in used if not gateway_answers(*pair)}
+        used = routers_in_use()
+        pairs = [(entry["interface"], entry["router"]) for entry in self.job["routers"]]
+        return {pair for pair in pairs if pair in used and not router_answers(*pair)}
 
-    def refuse_dead_gateways(self, silent: set[tuple[str, str]]) -> None:
+    def refuse_dead_routers(self, silent: set[tuple[str, str]]) -> None:
         """Every router must answer on the wire, but for those that were silent before. A switch may need a moment."""
-        pairs = [(entry["interface"], entry["gateway"]) for entry in self.job["gateways"]]
-        waiting = [pair for pair in pairs if pair not in silent]
+        waiting = [entry for entry in self.job["routers"] if (entry["interface"], entry["router"]) not in silent]
         end = time.monotonic() + self.share(SETTLE_SHARE, SETTLE_SECONDS)
         while True:
-            waiting = [pair for pair in waiting if not gateway_answers(*pair)]
+            waiting = [entry for entry in waiting if not router_answers(entry["interface"], entry["router"])]
             if not waiting:
                 return
             if time.monotonic() > end:
-                raise ChangeError("; ".join(DEAD_GATEWAY % pair for pair in waiting))
+                dead = [(DEAD_ROUTER if entry["to"] else DEAD_GATEWAY) % entry for entry in waiting]
+                raise ChangeError("; ".join(dead))
 
     @contextmanager
     def watched_addresses(self) -> Iterator[None]:

@@ -310,6 +310,8 @@ class Node:
         reloaded = False
         try:
             for entry in changed:
+                if entry.path == files.SERVER:
+                    self.try_out(entry)
                 self.write(entry)
             if changed or reload:
                 self.answer(self.sshd, "-t", error=ERR_AFTER)
@@ -332,6 +334,19 @@ class Node:
             code, out = self.run(self.sshd, "-t")
             reason = ERR_BEFORE % " ".join(out.split())[-400:] if code else str(error)
             raise MeshError(ERR_TAKEN_BACK % reason) from error
+
+    def try_out(self, entry: Entry) -> None:
+        """Have sshd test its configuration with a drop-in before that one lies where the next start would read it.
+
+        The drop-in is included before everything else, because of each setting sshd takes the first.
+        """
+        with tempfile.TemporaryDirectory(prefix=".new-", dir=files.FOLDER) as folder:
+            drop_in, main = os.path.join(folder, "drop-in"), os.path.join(folder, "main")
+            with open(drop_in, "wb") as stream:
+                stream.write(entry.data)
+            with open(main, "wb") as stream:
+                stream.write(f"Include {drop_in}\n".encode() + (look(files.SERVER_MAIN).data or b""))
+            self.answer(self.sshd, "-t", "-f", main, error=ERR_AFTER)
 
     def bring_back(self, path: str, present: Present) -> None:
         """A file as it was."""

@@ -19,12 +19,17 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch impor
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.lock import (
     Locked,
     missing_locked,
+    needless_locked,
     read_report,
     render_lock,
     same_release,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.pins import Requirement, missing_packages
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.store import BuildError, installed_in
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.store import (
+    BuildError,
+    installed_in,
+    needs_in,
+)
 
 #: There when the kernel has SELinux and a policy is loaded.
 SELINUX = "/sys/fs/selinux/enforce"
@@ -122,6 +127,10 @@ def build(
     missing = missing_packages(requirements, installed) + missing_locked(locked, installed)
     if missing:
         raise BuildError("pip ended well, but the environment is not the wanted one: {}".format("; ".join(missing)))
+    # Before anything is started in it: a package can have code that every start of its interpreter runs.
+    needless = needless_locked(locked, requirements, needs_in(path))
+    if needless:
+        raise BuildError("; ".join(needless))
     try:
         run([inside, "-I", "-m", "pip", "check"], STEP_SECONDS, "pip check", [guard])
     except CommandError as error:

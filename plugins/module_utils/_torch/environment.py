@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.lock import text_digest
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.pins import Requirement, canonical
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.pins import NAME, Requirement, canonical
 
 #: The file that ends a build: an environment without it is not complete.
 RECORD = "gpu-cluster-environment.json"
 DIGEST_LENGTH = 12
 
+_NEEDS = re.compile(rf"^Requires-Dist:[ \t]*({NAME})", re.MULTILINE | re.IGNORECASE)
 _DIST_INFO = re.compile(r"^(.+?)-([^-]+)\.dist-info$")
 
 
@@ -116,6 +117,12 @@ def installed_packages(entries: Iterable[str]) -> dict[str, str]:
     """Package versions out of the names in ``site-packages``."""
     matches = (_DIST_INFO.match(entry) for entry in entries)
     return {canonical(match.group(1)): match.group(2) for match in matches if match}
+
+
+def needed_packages(metadata: str) -> set[str]:
+    """The packages that a package needs, out of its METADATA; also for its extras, and on other machines."""
+    headers = metadata.partition("\n\n")[0]
+    return {canonical(name) for name in _NEEDS.findall(headers)}
 
 
 def decide(base: str, wanted: Wanted, environments: Sequence[Environment], linked: str) -> Decision:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,8 +40,15 @@ ERR_TWICE = "line %d: %s stands in line %d already. Fix: keep one of the two"
 ERR_EMPTY = "it lists no package. Fix: " + ANEW
 ERR_OTHER = "line %d: it has %s==%s, and wanted is %s. Fix: change the wanted version back, or " + ANEW
 ERR_ABSENT = "it has no %s, and wanted is %s. Fix: change the wanted packages back, or " + ANEW
+ERR_NEEDLESS = (
+    "nothing that is wanted needs %s==%s of the lock. Fix: add it to the wanted packages, or take its line out of the "
+    "lock"
+)
 ERR_REPORT = "pip wrote a report of version %s, and only version 1 and 0 are understood"
 ERR_NO_SHA256 = "the source of packages gives no sha256 hash of %s. Fix: use a folder of wheels, or another index"
+
+#: What programs that write locks may list too: a new environment has them, or gets them from whoever installs.
+INSTALLERS = frozenset({"pip", "setuptools", "wheel"})
 
 _ENTRY = re.compile(rf"^({NAME})(?:{EXTRAS})?\s*==\s*({VERSION})\s*(?:;\s*(.*?))?$")
 #: What a marker is made of (PEP 508); no text of another language fits in.
@@ -191,4 +198,25 @@ def missing_locked(locked: Iterable[Locked], installed: Mapping[str, str]) -> li
         f"the lock has {item.name}=={item.version}, found nothing"
         for item in locked
         if not item.marker and item.name not in installed
+    ]
+
+
+def needless_locked(
+    locked: Iterable[Locked], requirements: Iterable[Requirement], needs: Mapping[str, Collection[str]]
+) -> list[str]:
+    """What a lock lists and nothing wanted needs, one sentence each: a lock may come from somebody who adds to it.
+
+    ``needs``: by name of each installed package, the names of what it says it needs.
+    """
+    reached: set[str] = set()
+    waiting = [requirement.name for requirement in requirements]
+    while waiting:
+        name = waiting.pop()
+        if name not in reached:
+            reached.add(name)
+            waiting.extend(needs.get(name, ()))
+    return [
+        ERR_NEEDLESS % (item.name, item.version)
+        for item in locked
+        if item.name in needs and item.name not in reached | INSTALLERS
     ]

@@ -21,7 +21,11 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.envir
     Environment,
     installed_packages,
     is_environment_name,
+    needed_packages,
 )
+
+#: Its headers come first; those of the largest packages are below 100 kB.
+METADATA_BYTES = 1 << 20
 
 
 class BuildError(Exception):
@@ -110,6 +114,16 @@ def installed_in(path: str) -> dict[str, str]:
     """What is installed in an environment."""
     folders = glob.glob(os.path.join(path, "lib", "python3*", "site-packages"))
     return installed_packages(entry for folder in folders for entry in os.listdir(folder))
+
+
+def needs_in(path: str) -> dict[str, set[str]]:
+    """By name of each installed package, the names of the packages that it says it needs."""
+    found: dict[str, set[str]] = {}
+    for entry in glob.glob(os.path.join(path, "lib", "python3*", "site-packages", "*.dist-info")):
+        for name in installed_packages([os.path.basename(entry)]):
+            with open(os.path.join(entry, "METADATA"), encoding="utf-8", errors="replace") as stream:
+                found[name] = needed_packages(stream.read(METADATA_BYTES))
+    return found
 
 
 def read_json(path: str) -> dict[str, Any]:

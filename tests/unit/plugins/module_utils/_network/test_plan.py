@@ -100,7 +100,9 @@ def test_a_second_run_has_nothing_to_do(entries: list[dict[str, Any]]) -> None:
 
 
 def test_a_new_card() -> None:
-    done = made([dict(ETH0, mtu=9000, gateway=["192.0.2.1"])], node())
+    routes = [{"to": f"203.0.113.{first}/25", "via": "192.0.2.2"} for first in (0, 128)]
+    routes += [{"to": "198.51.100.0/24", "via": "192.0.2.1"}, {"to": "198.51.100.0/25"}]
+    done = made([dict(ETH0, mtu=9000, gateway=["192.0.2.1"], routes=routes)], node())
     (file,) = done.profiles
     assert (done.changed, done.activated, done.left_alone) == (True, ["eth0"], [])
     assert done.job() == {
@@ -108,7 +110,10 @@ def test_a_new_card() -> None:
         "activate": [{"uuid": file.uuid, "interface": "eth0"}],
         "expect": [{"interface": "eth0", "addresses": ["192.0.2.11/24"], "mtu": 9000}],
         "conflicts": [{"interface": "eth0", "address": "192.0.2.11"}],
-        "gateways": [{"interface": "eth0", "gateway": "192.0.2.1"}],
+        "routers": [
+            {"interface": "eth0", "router": "192.0.2.1", "to": ""},
+            {"interface": "eth0", "router": "192.0.2.2", "to": "203.0.113.0/25"},
+        ],
         "mtu_probes": [{"interface": "eth0", "mtu": 9000, "targets": ["192.0.2.1"]}],
         "sysctl": None,
         "set_aside": [],

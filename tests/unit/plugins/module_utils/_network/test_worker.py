@@ -9,6 +9,7 @@ import json
 import os
 import socket
 import subprocess
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -193,18 +194,25 @@ def test_whether_a_router_answered(printed: str, answered: bool) -> None:
 GATEWAY = "192.0.2.1"
 
 
-def with_gateways(tmp_path: Path, answers: dict[str, list[bool]], monkeypatch: pytest.MonkeyPatch) -> worker.Worker:
+def with_routers(
+    tmp_path: Path,
+    answers: dict[str, list[bool]],
+    monkeypatch: pytest.MonkeyPatch,
+    used: Collection[tuple[str, str]] = (),
+    to: str = "",
+) -> worker.Worker:
     """A program whose routers answer so, one time after the other, and then as the last time."""
-    entries = [{"interface": "eth0", "gateway": gateway} for gateway in answers]
-    job = {"run_id": "1", "client": "", "confirm_seconds": 30, "gateways": entries}
+    entries = [{"interface": "eth0", "router": router, "to": to} for router in answers]
+    job = {"run_id": "1", "client": "", "confirm_seconds": 30, "routers": entries}
     (tmp_path / "job.json").write_text(json.dumps(job))
-    said = {gateway: list(given) for gateway, given in answers.items()}
+    said = {router: list(given) for router, given in answers.items()}
 
-    def answers_to(interface: str, gateway: str) -> bool:
+    def answers_to(interface: str, router: str) -> bool:
         assert interface == "eth0"
-        return said[gateway].pop(0) if len(said[gateway]) > 1 else said[gateway][0]
+        return said[router].pop(0) if len(said[router]) > 1 else said[router][0]
 
-    monkeypatch.setattr(worker, "gateway_answers", answers_to)
+    monkeypatch.setattr(worker, "router_answers", answers_to)
+    monkeypatch.setattr(worker, "routers_in_use", lambda: set(used))
     made = worker.Worker(str(tmp_path))
     monkeypatch.setattr(made, "share", lambda part, least: 0.3)
     return made
@@ -212,11 +220,18 @@ def with_gateways(tmp_path: Path, answers: dict[str, list[bool]], monkeypatch: p
 
 def test_a_new_gateway_that_does_not_answer_undoes_the_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever comes from outside the subnet would be locked out, and a controller inside does not see it."""
-    one = with_gateways(tmp_path, {GATEWAY: [False], "fe80::1": [True]}, monkeypatch)
-    one.before = {"routes": ["192.0.2.254 eth0", " ppp0"]}
+    one = with_routers(tmp_path, {GATEWAY: [False], "fe80::1": [True]}, monkeypatch, used={("eth0", "192.0.2.254")})
     with pytest.raises(worker.ChangeError, match=rf"eth0: the gateway {GATEWAY} does not answer") as caught:
-        one.refuse_dead_gateways(one.silent_gateways())
+        one.refuse_dead_routers(one.silent_routers())
     assert "fe80::1" not in str(caught.value)
+
+
+def test_a_router_of_a_static_route_that_does_not_answer_undoes_it_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = with_routers(tmp_path, {GATEWAY: [False]}, monkeypatch, to="203.0.113.0/24")
+    with pytest.raises(worker.ChangeError, match=f"eth0: the router {GATEWAY} of the route to 203.0.113.0/24 does not"):
+        one.refuse_dead_routers(one.silent_routers())
 
 
 @pytest.mark.parametrize(
@@ -226,34 +241,52 @@ def test_the_gateway_that_is_there_already(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: bool, after: bool, refused: bool
 ) -> None:
     """One that did not answer before the change either is no reason to refuse it."""
-    one = with_gateways(tmp_path, {GATEWAY: [before, after]}, monkeypatch)
-    one.before = {"routes": [f"{GATEWAY} eth0"]}
-    silent = one.silent_gateways()
+    one = with_routers(tmp_path, {GATEWAY: [before, after]}, monkeypatch, used={("eth0", GATEWAY)})
+    silent = one.silent_routers()
     if refused:
         with pytest.raises(worker.ChangeError, match=GATEWAY):
-            one.refuse_dead_gateways(silent)
+            one.refuse_dead_routers(silent)
     else:
-        one.refuse_dead_gateways(silent)
+        one.refuse_dead_routers(silent)
 
 
 def test_a_gateway_may_take_a_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A port of a switch that learns, a router that boots its table."""
-    one = with_gateways(tmp_path, {GATEWAY: [False, False, True]}, monkeypatch)
-    one.before = {"routes": []}
-    one.refuse_dead_gateways(one.silent_gateways())
+    one = with_routers(tmp_path, {GATEWAY: [False, False, True]}, monkeypatch)
+    one.refuse_dead_routers(one.silent_routers())
 
 
 def test_a_card_that_has_the_routers_address_beside_another_card(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same router by another card is a new one: nobody knows whether it answers there."""
-    one = with_gateways(tmp_path, {GATEWAY: [False]}, monkeypatch)
-    one.before = {"routes": [f"{GATEWAY} eth1"]}
-    assert one.silent_gateways() == set()
+    one = with_routers(tmp_path, {GATEWAY: [False]}, monkeypatch, used={("eth1", GATEWAY)})
+    assert one.silent_routers() == set()
 
 
 def test_asking_the_wire_of_this_machine() -> None:
     """The loopback needs no neighbour discovery; an interface that is not there answers nothing."""
-    assert worker.gateway_answers("lo", "127.0.0.2") in (True, False)
-    assert worker.gateway_answers("gc-none", GATEWAY) is False
-    assert worker.gateway_answers("gc-none", "fe80::1") is False
+    assert worker.router_answers("lo", "127.0.0.2") in (True, False)
+    assert worker.router_answers("gc-none", GATEWAY) is False
+    assert worker.router_answers("gc-none", "fe80::1") is False
+
+
+def test_the_routers_of_all_tables_and_of_routes_with_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    printed = {
+        "-4": [
+            {"dst": "default", "gateway": GATEWAY, "dev": "eth0"},
+            {"dst": "203.0.113.0/24", "dev": "eth0", "scope": "link"},
+            {"dst": "198.51.100.0/24", "nexthops": [{"gateway": "192.0.2.2", "dev": "eth1"}, {"dev": "ppp0"}]},
+            {"dst": "198.51.100.0/24", "via": {"family": "inet6", "host": "fe80::1"}, "dev": "eth2", "table": "8000"},
+        ],
+        "-6": [],
+    }
+    asked = []
+
+    def command(*argv: str) -> str:
+        asked.append(argv[-2:])
+        return json.dumps(printed[argv[2]])
+
+    monkeypatch.setattr(worker, "command", command)
+    assert worker.routers_in_use() == {("eth0", GATEWAY), ("eth1", "192.0.2.2"), ("eth2", "fe80::1")}
+    assert asked == [("table", "all")] * 2

@@ -106,3 +106,46 @@ def test_what_the_drop_in_names_is_there_until_the_drop_in_is_gone(
     with pytest.raises(node.MeshError, match="The old files are back"):
         made.put(entries, {entry.path: node.look(entry.path) for entry in entries}, "")
     assert (there[0], there[-1]) == ("SERVER", "REVOKED")
+
+
+#: In place of sshd: reads what it is told to, follows Include, and refuses a line "Bad".
+SSHD = r"""#!/bin/sh
+read_all() { while read -r word rest; do [ "$word" = Include ] && cat $rest || echo "$word $rest"; done < "$1"; }
+[ "$2" = -f ] && main=$3 || main=MAIN
+read_all $main >> SEEN; echo "-- $(ls FOLDER)" >> SEEN
+read_all $main | grep -q "^Bad" && echo "line 1: Bad configuration option" && exit 255
+exit 0
+"""
+
+
+@pytest.mark.parametrize("word", ["Good", "Bad"])
+def test_sshd_tries_its_file_before_it_lies_in_its_place(
+    made: node.Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str
+) -> None:
+    """A loss of power in between must not leave a file with which sshd does not start."""
+    main, folder, seen = tmp_path / "sshd_config", tmp_path / "drop-ins", tmp_path / "seen"
+    for path in (folder, tmp_path / "gpu-cluster"):
+        path.mkdir()
+    server = folder / "40-gpu-cluster.conf"
+    main.write_text(f"Include {folder}/*.conf\nPort 22\n")
+    sshd = tmp_path / "sshd"
+    sshd.write_text(SSHD.replace("SEEN", str(seen)).replace("FOLDER", str(folder)).replace("MAIN", str(main)))
+    sshd.chmod(0o755)
+    made.sshd = str(sshd)
+    for name, path in (("SERVER", server), ("SERVER_MAIN", main), ("FOLDER", tmp_path / "gpu-cluster")):
+        monkeypatch.setattr(files, name, str(path))
+    monkeypatch.setattr(made, "not_in_force", list)
+    own = {"uid": os.getuid(), "gid": os.getgid()}
+    entry = node.Entry(str(server), f"{word} new\n".encode(), **own)
+    server.write_text("Good old\n")
+    before = {entry.path: node.look(entry.path)}
+    if word == "Bad":
+        with pytest.raises(node.MeshError, match="sshd refuses the configuration with the new files: line 1: Bad"):
+            made.put([entry], before, "")
+        assert server.read_text() == "Good old\n" and "Bad new" not in seen.read_text().partition("--")[2]
+    else:
+        made.put([entry], before, "")
+        assert server.read_text() == "Good new\n"
+    tried = seen.read_text().partition("--")[0]
+    assert tried == f"{word} new\nGood old\nPort 22\n"
+    assert list((tmp_path / "gpu-cluster").iterdir()) == []

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -34,7 +35,9 @@ class Machine:
         self.path = path
         self.ran: list[tuple[str, list[str], list[int]]] = []
         self.fails: dict[str, str] = {}
-        self.installs = "torch-2.13.0+cpu"
+        self.installs = ["torch-2.13.0+cpu"]
+        self.needs = ""
+        self.lock = LOCK
         self.says = '{"torch": "2.13.0+cpu", "gloo": true}'
 
     def run(self, argv: Sequence[str], _seconds: int, what: str, inherit: Sequence[int] = ()) -> str:
@@ -44,13 +47,16 @@ class Machine:
         if "venv" in argv:
             Path(argv[-1]).mkdir(parents=True)
         if what == "pip install":
-            (self.path / "lib" / "python3.12" / "site-packages" / f"{self.installs}.dist-info").mkdir(parents=True)
+            for package in self.installs:
+                folder = self.path / "lib" / "python3.12" / "site-packages" / f"{package}.dist-info"
+                folder.mkdir(parents=True)
+                (folder / "METADATA").write_text(f"Name: {package}\n{self.needs}\nRequires-Dist: backdoor\n")
         return self.says
 
     def build(self) -> dict[str, object]:
         limits = builder.Limits(install=1, verify=1)
         source = Source(find_links="/srv/wheels")
-        return builder.build(str(self.path), "/python", source, LOCK, parse_lock(LOCK), PINS, limits, 7)
+        return builder.build(str(self.path), "/python", source, self.lock, parse_lock(self.lock), PINS, limits, 7)
 
 
 @pytest.fixture
@@ -86,7 +92,7 @@ def test_a_build_keeps_its_lock_and_no_temporary_files(machine: Machine) -> None
             lambda m: m.fails.update({"pip check": "torch requires sympy"}),
             "does not fit together.*torch requires sympy",
         ),
-        (lambda m: setattr(m, "installs", "torch-2.12.0"), "wanted torch==2.13.0, found 2.12.0"),
+        (lambda m: setattr(m, "installs", ["torch-2.12.0"]), "wanted torch==2.13.0, found 2.12.0"),
         (lambda m: setattr(m, "says", '{"torch": "2.12.0"}'), "says that it is 2.12.0, and wanted is torch==2.13.0"),
         (lambda m: setattr(m, "says", "nothing"), "printed something unexpected: 'nothing'"),
     ],
@@ -95,6 +101,19 @@ def test_every_way_to_end_with_something_else(machine: Machine, prepare: Callabl
     prepare(machine)
     with pytest.raises(BuildError, match=said):
         machine.build()
+
+
+def test_a_package_that_nothing_needs_is_refused_before_anything_starts_in_the_environment(machine: Machine) -> None:
+    """A lock may come from a member. The description below the headers of a package says nothing."""
+    machine.lock += "\n" + LOCK.replace("torch==2.13.0+cpu", "backdoor==1.0")
+    machine.installs.append("backdoor-1.0")
+    with pytest.raises(BuildError, match=r"nothing that is wanted needs backdoor==1\.0 of the lock"):
+        machine.build()
+    assert [what for what, _argv, _inherit in machine.ran] == ["/python -m venv", "pip install"]
+    shutil.rmtree(machine.path)
+    machine.needs = 'Requires-Dist: Back_Door (>=1) ; extra == "all"\n'
+    machine.lock, machine.installs[1] = machine.lock.replace("backdoor", "back-door"), "back_door-1.0"
+    assert machine.build()["gloo"]
 
 
 @pytest.mark.parametrize("enforced", [True, False])

@@ -154,3 +154,15 @@ def test_wheels_of_the_same_release(file_name: str, same: bool) -> None:
 def test_what_the_lock_lists_and_nobody_installed() -> None:
     locked = [Locked("a", "1", (ONE,)), Locked("b", "2", (ONE,)), Locked("c", "3", (ONE,), "os_name == 'nt'")]
     assert lock.missing_locked(locked, {"a": "1"}) == ["the lock has b==2, found nothing"]
+
+
+def test_what_the_lock_lists_and_nothing_needs() -> None:
+    """In a chain and in a ring; what is for other nodes is not here; what installs packages needs no reason."""
+    names = {"torch": ["a", "elsewhere"], "a": ["b"], "b": ["a"], "c": ["d"], "d": ["c"], "setuptools": []}
+    locked = [Locked(name, "1", (ONE,)) for name in names]
+    locked.append(Locked("other", "1", (ONE,), "os_name == 'nt'"))
+    said = lock.needless_locked(locked, parse_requirements(["torch==1"]), names)
+    assert [text.partition(" of the lock")[0] for text in said] == [
+        f"nothing that is wanted needs {name}==1" for name in ("c", "d")
+    ]
+    assert lock.needless_locked(locked, parse_requirements(["torch==1", "c==1"]), names) == []
