@@ -49,6 +49,10 @@ RANK_SECONDS = {
     "cluster_check_deadline_seconds": 40,
     "cluster_check_openmpi_deadline_seconds": 20,
 }
+FILES = "find /etc -type f -print0 | sort -z | xargs -0 sha256sum"
+NAMES = "find /etc -printf '%p %m %U %G %l\\n' | sort"
+#: Content, owner, mode and targets of everything below /etc, in a line.
+TREE = f"{{ {FILES}; {NAMES}; }} | sha256sum"
 #: For a check whose verdict is looked at and not its measurement.
 ONE_SIZE = ("-e", '{"cluster_check_sizes_bytes": [4096]}')
 

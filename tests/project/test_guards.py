@@ -271,6 +271,18 @@ def test_whom_a_revocation_means(site: Site) -> None:
     assert not list((site.folder / "good" / ".ssh_ca").glob("revoked_*.txt"))
 
 
+def test_a_limited_revocation_reaches_only_these_hosts(site: Site) -> None:
+    authority = Authority(str(site.folder / "good" / ".ssh_ca"))
+    authority.ensure()
+    (site.folder / "good" / ".ssh_ca" / "issued.jsonl").write_text(
+        json.dumps({"serial": 7, "kind": "user", "host": "n02", "name": "train", "public_key": PUBLIC_KEY}) + "\n"
+    )
+    site.add("good", f"{project.COLLECTION}.revoke", "-e", "revoke_hosts=n02", "--limit", "n1")
+    (ended,) = site.run()
+    assert "10.9.0.1" in ended.contacts, ended.text
+    assert not re.search(r"10\.9\.0\.[23]\b", ended.contacts)
+
+
 def test_what_stands_for_ssh_is_called_when_the_inventory_is_good(site: Site) -> None:
     """So the test above would see a contact. And: which tags are refused, and what a run says at its end."""
     site.add("good", "site.yml", "--tags", "cluster_hosts")

@@ -9,7 +9,7 @@ import json
 from typing import Any, NamedTuple
 
 import pytest
-from lab_cluster import ONE_SIZE, Cluster, Ended
+from lab_cluster import ONE_SIZE, TREE, Cluster, Ended
 from lab_network import recap
 
 ONLY_29500 = json.dumps({"cluster_firewall_ports": ["29500/tcp"]})
@@ -87,6 +87,9 @@ def test_the_ranks_ran_on_three_nodes_over_the_fabric(cluster: Cluster, healthy:
         assert set(size["seconds_by_rank"]) == {str(rank) for rank in range(world)}
     (openmpi,) = [stage for stage in report["stages"] if stage["name"] == "openmpi"]
     assert openmpi["result"] == "passed" and openmpi["why"].startswith("Open MPI 4.1"), openmpi
+    # Its job ended well, so nobody is asked for what is left of it.
+    cleared = text.partition("Open MPI | End what mpirun has left on the nodes]")[2].partition("TASK [")[0]
+    assert all(f"skipping: [{name}]" in cleared for name in cluster.hosts), cleared
     # Not looked at is not passed.
     assert f"GPU stages not checked on {', '.join(cluster.hosts)} (no NVIDIA device)" in text
     assert report["gpu_verified"] == [] and set(report["stack"]) == set(cluster.hosts)
@@ -105,14 +108,17 @@ def test_the_ranks_have_the_limits_and_the_variables_of_a_job(cluster: Cluster, 
 
 
 def test_a_node_with_another_version_is_named_with_both(cluster: Cluster) -> None:
-    """The inventory has moved on, and the environment of one node has not."""
+    """The inventory has moved on, and the environment of one node has not. The check changes nothing."""
     node = list(cluster.hosts)[1]
+    before = cluster.everywhere(TREE)
     overlay = cluster.reports / "overlay.json"
     overlay.write_text(json.dumps({"gpu_cluster": {"hosts": {node: {"torch_runtime_version": "2.12.0"}}}}))
     ended = cluster.check("-i", str(overlay), *BRIEF)
     assert ended.code != 0
     assert set(ended.report["culprits"]) == {node}
     assert "2.12.0" in ended.report["culprits"][node] and "2.13.0" in ended.report["culprits"][node]
+    assert [recap(ended, name)["changed"] for name in cluster.hosts] == [0] * len(cluster.hosts), ended.text
+    assert cluster.everywhere(TREE) == before
 
 
 def test_the_environment_of_the_inventory_is_the_one_that_is_checked(cluster: Cluster) -> None:
@@ -131,6 +137,7 @@ def test_a_limited_run_is_not_a_cluster_check(cluster: Cluster) -> None:
 def test_check_mode_measures_nothing_and_says_so(cluster: Cluster) -> None:
     ended = cluster.check("--check")
     assert ended.code == 0 and "NOT VALIDATED: check mode only looks" in ended.text, ended.text
+    assert ended.report["headline"].endswith("; nothing wrong was seen")
     assert [stage["result"] for stage in ended.report["stages"]] == ["passed", "skipped", "skipped", "skipped"]
     assert ended.report["findings"] == [] and ended.report["ranks"] == [] and cluster.left_over() == []
 

@@ -13,12 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab_cluster import Cluster, Ended
+from lab_cluster import TREE, Cluster, Ended
 
-# Content, owner, mode and targets of everything below /etc.
-FILES = "find /etc -type f -print0 | sort -z | xargs -0 sha256sum"
-NAMES = "find /etc -printf '%p %m %U %G %l\\n' | sort"
-TREE = f"{{ {FILES}; {NAMES}; }} | sha256sum"
 HOUR_AHEAD = "import time\n_time = time.time\ntime.time = lambda: _time() + 3600.0\n"
 
 Inspect = Callable[..., Ended]

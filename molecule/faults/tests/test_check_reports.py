@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
@@ -55,10 +56,12 @@ def two_runs(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> tupl
     return run(cluster, folder), run(cluster, folder, "--limit", ",".join(list(cluster.hosts)[:2]))
 
 
-def test_exit_codes_are_those_of_the_guide(runs: tuple[Run, Run]) -> None:
+def test_exit_codes_are_those_of_the_guide(runs: tuple[Run, Run], cluster: Cluster) -> None:
     healthy, limited = runs
     assert healthy.ended.code == 0, healthy.ended.text
     assert limited.ended.code == 2, limited.ended.text
+    # No node is to blame: it is the first one of which the recap says so.
+    assert re.findall(r"^(\w+) .*failed=1", limited.ended.text, re.MULTILINE) == list(cluster.hosts)[:1]
 
 
 def test_all_files_of_a_run_tell_the_same(runs: tuple[Run, Run], cluster: Cluster) -> None:
@@ -154,6 +157,7 @@ def test_limits_that_cannot_be_meant_are_refused_before_anything_runs(cluster: C
     assert ended.code == 2, ended.text
     assert "no such size is measured" in ended.text and "retransmits_max = -1" in ended.text
     assert "Start the worker" not in ended.text and list(tmp_path.iterdir()) == []
+    assert cluster.check("--check", "-e", f"cluster_check_report_dir={tmp_path}", "-e", limited_by(wrong)).code == 2
 
 
 def test_a_full_disk_of_the_controller_does_not_lose_the_verdict(cluster: Cluster, tmp_path: Path) -> None:

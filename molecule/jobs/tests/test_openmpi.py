@@ -154,6 +154,14 @@ def test_all_reduce_runs_over_the_data_network_and_inside_the_plan(mpi: Mpi) -> 
     assert mpi.left_over() == []
 
 
+@pytest.mark.long
+def test_a_job_may_be_called_on_any_member(mpi: Mpi) -> None:
+    mpi.names = [mpi.names[-1], *mpi.names[:-1]]
+    with mpi.job(held=False) as job:
+        assert job.end() == 0, job.text
+    sums_are_right(job, mpi)
+
+
 @OLD_IS_LONG
 def test_the_check_runs_over_it_and_tells_what_ran(mpi: Mpi) -> None:
     """As it is after site.yml, with mpirun of this prefix. The tests of the check in `cluster` see it with 4.1."""
@@ -271,6 +279,7 @@ def test_the_check_says_why_it_does_not_run_mpirun(cluster: Cluster) -> None:
     assert stage["result"] == "skipped" and stage["why"].startswith("not run: there is no /nowhere/bin/mpirun on "), (
         stage
     )
+    assert "openmpi" not in [one["name"] for one in ended.report["times"]]
     wanted = ("-e", "cluster_check_openmpi_prefix=/nowhere", "-e", "cluster_check_openmpi=true")
     ended = cluster.check(*wanted, *ONE_SIZE)
     found = [one for one in ended.report["findings"] if one["id"] == "GC-MPI-001"]

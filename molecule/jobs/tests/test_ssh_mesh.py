@@ -174,8 +174,11 @@ def test_an_expired_certificate_is_named_and_renewed(cluster: Cluster, nodes: li
 
     peers = states(cluster, [one, three])
     with vaulted(cluster, tmp_path) as with_password:
+        before = states(cluster, nodes)
         refused = apply(cluster)
         assert "vault" in message_of(refused, two), refused.text
+        assert states(cluster, nodes) == before
+        assert [recap(refused, node)["failed"] for node in nodes] == [0, 1, 0], refused.text
         ended = apply(cluster, *with_password)
     assert [recap(ended, node)["changed"] for node in nodes] == [0, 1, 0], ended.text
     assert states(cluster, [one, three]) == peers
@@ -231,8 +234,8 @@ def test_what_is_revoked_opens_nothing(cluster: Cluster, nodes: list[str]) -> No
     with_old = f"-F /dev/null -i {stolen}/train -o GlobalKnownHostsFile=/etc/ssh/gpu-cluster/known_hosts"
     assert logins(cluster, [two], nodes, with_old) == {two: {node: node for node in nodes}}
 
-    ended = apply(cluster, "-e", f"revoke_hosts={two}", playbook="baremetal.gpu_cluster.revoke")
-    assert ended.code == 0, ended.text
+    ended = apply(cluster, "-e", f"revoke_hosts={two}", "-vvv", "--diff", playbook="baremetal.gpu_cluster.revoke")
+    assert ended.code == 0 and "PRIVATE KEY" not in ended.text, ended.text
     assert [recap(ended, node)["changed"] for node in nodes][1:] == [1, 1]
     found = logins(cluster, [two], nodes, with_old)[two]
     assert all("Permission denied" in found[node] for node in nodes), found

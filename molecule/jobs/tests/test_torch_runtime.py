@@ -222,6 +222,7 @@ def test_all_nodes_install_the_same_files_from_one_lock(
     cluster: Cluster, all_nodes: list[Node], tmp_path: Path
 ) -> None:
     """Two nodes resolve the lock; what pip would take by itself later on does not count any more."""
+    assert set(cluster.everywhere("test -w /srv/wheels || echo read-only").values()) == {"read-only\n"}
     torch = {"name": "torch", "version": OLD, "requires": ["labdep"]}
     first, *others = all_nodes
     wheels = [torch, {"name": "labdep", "version": "1.0"}, {"name": "labextra", "version": "3.0"}]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -381,3 +382,23 @@ def test_a_package_is_unpacked_through_the_links_of_the_image(tmp_path: Path) ->
     (tree / "lib").symlink_to("usr/lib")
     vm_disk._unpack(tmp_path / "x.deb", tree)
     assert (tree / "lib").is_symlink() and (tree / "usr" / "lib" / "new").read_text() == "new"
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_a_machine_that_answers_is_only_booted_anew_when_that_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, fresh: bool
+) -> None:
+    done: list[Any] = []
+    for name in ("require_root", "install_packages"):
+        monkeypatch.setattr(vm.host, name, lambda *_arguments: None)
+    monkeypatch.setattr(vm, "lock", contextlib.nullcontext)
+    monkeypatch.setattr(vm.vm_disk, "ensure", lambda *_arguments: DISK)
+    monkeypatch.setattr(vm, "_sound", lambda *_arguments: True)
+    monkeypatch.setattr(vm, "owner", lambda: None)
+    monkeypatch.setattr(vm, "clear", lambda _paths: done.append("clear"))
+    monkeypatch.setattr(vm, "_start", lambda _paths, disk, begin: done.append((disk, begin)))
+    monkeypatch.setattr(vm, "_wait", lambda *_arguments: done.append("wait"))
+    monkeypatch.setattr(vm, "inventory", lambda _paths: {})
+    monkeypatch.setattr(vm.state, "write", lambda *_arguments: None)
+    vm.up(PATHS, fresh=fresh)
+    assert done == (["clear", (DISK, None), "wait"] if fresh else [])

@@ -81,6 +81,10 @@ def test_a_node_that_asks_for_somebody_else(ca: Authority, key: str, name: str) 
         ssh_mesh.requests_of({name: {"public_key": key}}, plan, "n1")
 
 
+def test_the_days_before_the_end_reach_the_node(ca: Authority) -> None:
+    assert ssh_mesh.plan_of({**GIVEN, "renew_days": 30}, ca, "n1")["renew_seconds"] == 30 * 86400
+
+
 def test_root_with_consent(ca: Authority, key: str) -> None:
     plan = ssh_mesh.plan_of({**GIVEN, "root_ok": True}, ca, "n1")
     (request,) = ssh_mesh.requests_of({"root": {"public_key": key}}, plan, "n1")

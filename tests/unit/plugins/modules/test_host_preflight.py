@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -90,3 +93,19 @@ def test_the_user_is_told_as_getent_tells_it() -> None:
     listed = subprocess.run(["getent", "passwd", "root"], check=True, capture_output=True, text=True).stdout
     assert host_preflight.passwd_entry("root") == listed.strip().split(":")[1:]
     assert host_preflight.passwd_entry("no-such-user") is None
+
+
+@pytest.mark.parametrize(("user", "looked_for"), [("", []), ("root", ["root"])])
+def test_an_empty_name_looks_for_nobody(user: str, looked_for: list[str]) -> None:
+    given = json.dumps({"ANSIBLE_MODULE_ARGS": {"user": user}})
+    start = (
+        "import sys; from ansible.module_utils import basic; basic._ANSIBLE_ARGS = sys.stdin.buffer.read();"
+        "basic._ANSIBLE_PROFILE = 'legacy'; "
+        f"from {host_preflight.__name__} import main; main()"
+    )
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(entry for entry in sys.path if entry))
+    done = subprocess.run(
+        [sys.executable, "-c", start], input=given, capture_output=True, check=False, env=environment, text=True
+    )
+    facts = json.loads(done.stdout)["ansible_facts"]
+    assert list(facts.get("getent_passwd", {})) == looked_for

@@ -113,6 +113,19 @@ def test_other_options_come_with_consent_also_in_a_later_run(tmp_path: Path, mon
     assert list((tmp_path / "notes").iterdir()) == []
 
 
+@pytest.mark.parametrize("unmount_ok", [True, False])
+def test_another_source_needs_consent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unmount_ok: bool) -> None:
+    systemd = Systemd(tmp_path, monkeypatch)
+    systemd.settle("size=1m")
+    systemd.mountinfo.write_text(f"1 1 0:1 / {systemd.path} rw - nfs4 nas:/old rw\n")
+    monkeypatch.setattr(wishes, "HELPERS", {"nfs4": "/"})
+    params = {"timeout_seconds": 1, "user": "", "unmount_ok": unmount_ok}
+    found = shared_mounts.Node(SimpleNamespace(params=params, check_mode=False))  # type: ignore[arg-type]
+    wanted = wishes.Mount(systemd.path, "nas:/new", "nfs4", "", False, "mounted")
+    told = [problem.rule for problem in found.problems_at(wanted)]
+    assert told == ([] if unmount_ok else [shared_mounts.ERR_SOURCE % "nas:/old"])
+
+
 def test_a_server_that_goes_away_between_is_told_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     systemd = Systemd(tmp_path, monkeypatch)
     systemd.settle("size=1m")

@@ -65,6 +65,27 @@ def run(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, clock: 
     return run_with
 
 
+def test_the_question_whether_the_node_answers_goes_over_a_connection_of_its_own() -> None:
+    """One that was open before a firewall closes lives on: it would say yes."""
+    options = {
+        "host": "a",
+        "ssh_args": "-o ControlMaster=auto -o ControlPersist=60s",
+        "ssh_common_args": "-J gate",
+        "remote_user": "admin",
+        "timeout": 30,
+        "reconnection_retries": 2,
+    }
+    before = dict(options)
+    fresh = _confirmed.FreshConnection(SimpleNamespace(get_option=options.__getitem__, set_option=options.__setitem__))
+    fresh.open("z")
+    # Of an option that is given twice, ssh takes the first.
+    assert options["ssh_args"].startswith("-o ControlMaster=no -o ControlPath=none ")
+    assert options["host"] == "z" and options["reconnection_retries"] == 0
+    assert {name for name in before if options[name] == before[name]} == {"ssh_common_args", "remote_user"}
+    fresh.restore()
+    assert options == before
+
+
 def test_an_unsettled_change_is_waited_for_with_one_line(run: Any, clock: Clock) -> None:
     result, shown = run(BUSY, BUSY, BUSY, DONE)
     assert not result.get("failed") and result["changed"] is False

@@ -12,6 +12,7 @@ import itertools
 import json
 import os
 import random
+import selectors
 import subprocess
 import sys
 import tempfile
@@ -79,6 +80,14 @@ def refused(cluster: Any, *arguments: str) -> list[str]:
     assert caught.value.code == 64
     reasons: list[str] = caught.value.reasons
     return reasons
+
+
+def test_the_python_of_a_script_and_a_program_that_is_none(cluster: Any) -> None:
+    """A relative path is one of the folder where the command is typed."""
+    for python, found in (("venv/bin/python", "/data/venv/bin/python"), ("/x/python", "/x/python")):
+        command = planned(cluster, "--python", python, "train.py")[0]["command"]
+        assert command == [found, "-u", "/data/train.py"]
+    assert planned(cluster, "--python", "/x/python", "bin/simulate")[0]["command"] == ["/data/bin/simulate"]
 
 
 # ---- Input
@@ -583,6 +592,31 @@ def test_a_terminal_that_stands_still_does_not_fill_the_memory(monkeypatch: pyte
     for _line in range(2000):
         screen.show(None, "x" * (64 << 10), live=True)
     assert screen.taken < 64 << 20 and screen.left_out > 1000
+    left_out, screen.shown = screen.left_out, screen.taken
+    screen.show(None, "next", live=True)
+    assert screen.waiting.queue[-1][1] == f"gpu-cluster-run: {left_out} lines are not shown, they are in the logs\nnext"
+
+
+def test_a_launcher_that_does_not_read_stops_no_agent_and_is_told_what_it_missed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(program, "MAX_UNSENT", 1 << 16)
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    with selectors.DefaultSelector() as selector, os.fdopen(reader, "rb") as launcher, os.fdopen(writer, "wb"):
+        unsent = program.Unsent(selector, writer)
+        line = {"event": "line", "rank": 0, "stream": "out", "text": "x" * 10_000}
+        for _line in range(50):
+            unsent.send(line, live=True)
+        left_out, arrived = unsent.left_out, b""
+        assert left_out > 0
+        while unsent.data:
+            arrived += launcher.read()
+            unsent.flush()
+        unsent.send({**line, "text": "next"}, live=True)
+        texts = [json.loads(one)["text"] for one in (arrived + launcher.read()).splitlines()]
+    assert texts[-2:] == [f"({left_out} lines are not shown, they are in the logs)", "next"]
+    assert len(texts) == 50 - left_out + 2
 
 
 def in_a_process_of_its_own(*lines: str) -> subprocess.Popen[str]:

@@ -235,3 +235,14 @@ def test_a_failed_command_is_told_with_its_last_words() -> None:
 
 def test_node_names() -> None:
     assert (Node(3).name, Node(3).container) == ("n3", "gpulab-n3")
+
+
+def test_a_lab_of_another_checkout_is_named_and_replaced(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other, cleared = Paths(checkout=Path("/other"), cache=Path("/cache")), []
+    monkeypatch.setattr(lab.state, "owner", lambda: other)
+    monkeypatch.setattr(lab.cleanup, "clear", cleared.append)
+    assert lab._clear_what_is_not_ours(PATHS)
+    assert cleared == [other]
+    assert "replacing the lab that was started from /other" in "".join(capsys.readouterr())

@@ -714,6 +714,8 @@ def test_limit_is_not_a_cluster_check() -> None:
     run.launch = {host: run.launch[host] for host in run.selected}
     found = run.diagnose()
     assert found.verdict == "NOT VALIDATED" and found.headline.startswith("NOT VALIDATED, 2 of 4 members: ")
+    run.bad = {("n1", "n2"): "timeout"}
+    assert run.diagnose().verdict == "FAILED"
 
 
 def test_nothing_at_all_is_a_failure() -> None:
@@ -733,6 +735,7 @@ def test_check_mode_judges_what_was_looked_at_and_validates_nothing() -> None:
     found = diagnosis.diagnose(data)
     assert found.verdict == "NOT VALIDATED" and ids(found) == [("GC-HOST-001", tuple(HOSTS))]
     assert "'static'" in found.headline and "the mesh and the all_reduce were skipped" in found.headline
+    assert found.headline.endswith(f"; 1 error(s), the first: {found.findings[0].cause}")
     assert [stage.result for stage in found.stages] == ["skipped"] * 4
 
 

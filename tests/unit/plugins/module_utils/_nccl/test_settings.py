@@ -98,6 +98,10 @@ def test_nothing_is_chosen_for_nccl_unless_asked() -> None:
         ({"settings": {"NCCL_ASYNC_ERROR_HANDLING": 1}}, "Fix: set TORCH_NCCL_ASYNC_ERROR_HANDLING for the jobs."),
         ({"settings": {"NCCL_PSK": "secret"}}, "everybody on the node can read this file."),
         (
+            {"settings": {"NCCL_COMM_ID": "192.0.2.1:5000"}},
+            "it belongs to one job, and all jobs of the node would meet",
+        ),
+        (
             {"settings": {"NCCL_SOCKET_NTHREADS": 17}},
             "[NCCL_SOCKET_NTHREADS] = 17: it must be a whole number from 1 to 16.",
         ),

@@ -567,6 +567,11 @@ def test_profiles_of_ours_that_say_something_else_about_the_card_are_set_aside()
 def test_profiles_of_ours_for_others_stay() -> None:
     earlier = after([ETH0, ETH1], node())
     assert not made([ETH0], earlier).changed
+    bonded = after(
+        [BOND, {"name": "eth2.5", "addresses": ["203.0.113.1/24"], "vlan": {"parent": "eth2", "id": 5}}], node()
+    )
+    nothing = made([], bonded)
+    assert (nothing.changed, nothing.set_aside, nothing.activated) == (False, (), [])
 
 
 # --- rails, host name -----------------------------------------------------------------------------------------------

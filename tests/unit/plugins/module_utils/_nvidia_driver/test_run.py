@@ -47,6 +47,8 @@ install) echo "$@" >> $ROOT/builds
     echo "Error! Bad return status for module build on kernel: $7 (x86_64)" >&2; exit 10; fi;;
 esac
 """
+#: Loads and unloads modules, and ends processes. Nothing of that is the role's.
+UNLOADING = ("rmmod", "modprobe", "kill", "pkill", "fuser")
 COMMANDS = {
     "usr/sbin/grubby": GRUBBY,
     "usr/sbin/modinfo": MODINFO,
@@ -54,6 +56,7 @@ COMMANDS = {
     "usr/bin/lsinitrd": "cat $1",
     "usr/bin/dracut": 'echo "$@" >> $ROOT/dracuts; cat $ROOT/clean > "$2"',
     "usr/bin/mokutil": "echo $2 is not enrolled",
+    **{f"usr/{place}/{name}": 'echo "$0" >> $ROOT/unloaded' for place in ("bin", "sbin") for name in UNLOADING},
 }
 
 
@@ -256,7 +259,7 @@ def test_a_removal_takes_everything_back(root: Path) -> None:
     after = files(root)
     assert MODPROBE not in after and DRACUT not in after and after["dkms"] == ""
     assert after["arguments"].split() == ["ro", "modprobe.blacklist=pcspkr"]
-    assert set(before) == set(after)
+    assert set(before) == set(after) and "unloaded" not in after
     assert not apply(root, state=ABSENT, version="")["changed"]
 
 

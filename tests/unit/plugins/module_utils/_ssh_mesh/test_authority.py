@@ -221,11 +221,16 @@ def test_an_encrypted_key(ca: Authority, key: str, tmp_path: Path) -> None:
 
 
 def test_encrypting_a_key_changes_nothing_on_nodes(ca: Authority) -> None:
+    plain = ca.text("host_ca")
     Path(ca.path("host_ca")).write_text("$ANSIBLE_VAULT;1.1;AES256\n3132\n")
     before = Path(ca.path(authority.KRL)).stat().st_mtime_ns
     assert ca.ensure()
     assert Path(ca.path(authority.KRL)).stat().st_mtime_ns == before
     assert not ca.ensure()
+    # And back: git is told by the next run.
+    assert "/host_ca" not in ca.text(authority.IGNORE).splitlines()
+    Path(ca.path("host_ca")).write_text(plain)
+    assert ca.ensure() and "/host_ca" in ca.text(authority.IGNORE).splitlines()
 
 
 def test_a_key_that_others_can_read(ca: Authority, key: str) -> None:

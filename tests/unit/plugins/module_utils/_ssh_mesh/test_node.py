@@ -9,6 +9,7 @@ import grp
 import os
 import pwd
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -149,3 +150,12 @@ def test_sshd_tries_its_file_before_it_lies_in_its_place(
     tried = seen.read_text().partition("--")[0]
     assert tried == f"{word} new\nGood old\nPort 22\n"
     assert list((tmp_path / "gpu-cluster").iterdir()) == []
+
+
+def test_the_days_before_the_end_are_those_of_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = {**PLAN, "renew_seconds": 7, "revoked_serials": {"host": [3], "user": []}}
+    monkeypatch.setattr(
+        node.certificate, "problem", lambda _text, _wanted, _now, seconds, revoked: f"{seconds} {revoked}"
+    )
+    wanted: Any = SimpleNamespace(kind="host")
+    assert node.Node(Unlabelled(), plan, SshConnection()).why(wanted, "") == "7 [3]"

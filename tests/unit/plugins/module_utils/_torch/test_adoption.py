@@ -91,6 +91,8 @@ def test_it_is_verified_once_and_linked(site: Site) -> None:
     assert site.content == before
     user = trust.NOBODY if os.geteuid() == 0 else str(os.geteuid())
     assert site.asked.read_text().split() == [user], "one import, as an ordinary user"
+    site.adopt(requirements=[])
+    assert site.asked.read_text().split() == [user] * 2, "something else is wanted of it"
 
 
 def test_one_that_has_changed_is_verified_again(site: Site) -> None:

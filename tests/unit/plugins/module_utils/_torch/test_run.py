@@ -111,6 +111,15 @@ def test_another_lock_is_another_environment_and_back_is_a_switch(node: Node) ->
     assert node.built == [LOCK, OTHER]
 
 
+def test_back_from_an_adopted_one_only_the_link_moves(node: Node) -> None:
+    first = node.apply()
+    node.prefix.unlink()
+    node.prefix.symlink_to("/usr")
+    back = node.apply()
+    assert (back["changed"], back["built"], back["environment"]) == (True, False, first["environment"])
+    assert node.built == [LOCK]
+
+
 def test_without_a_lock_it_is_resolved_once(node: Node) -> None:
     first, second = node.apply(""), node.apply("")
     assert first["lock"] == second["lock"] == LOCK

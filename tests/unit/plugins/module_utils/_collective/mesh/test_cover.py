@@ -226,3 +226,11 @@ def test_faults_drawn_by_lot_are_all_named_and_nobody_else(seed: int) -> None:
         bad[link[0], link[1]] = ((1024, 65535),)
         expected.add(("link", link, ""))
     assert set(seen(bad, hosts)) == expected
+
+
+@pytest.mark.parametrize("count", [5, 6])
+def test_six_bad_links_of_ten_are_the_nodes_fault_and_five_are_five_links(count: int) -> None:
+    hosts = [f"n{number}" for number in range(11)]
+    bad = {(source, "n0"): PART for source in hosts[1 : 1 + count]}
+    found = seen(bad, hosts)
+    assert found == [("node", ("n0",), "inbound")] if count == 6 else [kind for kind, *_ in found] == ["link"] * 5

@@ -9,11 +9,11 @@ import selectors
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import dialing, quality
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import dialing, links, quality
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import protocol as mesh
 
 NONCE = "0123456789abcdef" * 2
@@ -115,3 +115,24 @@ def test_a_slow_rail_is_compared_with_itself() -> None:
     slow = {("rail 2", f"n{number}"): quality.Quality(1000.0, 0) for number in range(5)}
     odd = {("rail 2", "n9"): quality.Quality(400.0, 0)}
     assert quality.again({**fast, **slow, **odd}) == {("rail 2", "n9")}
+
+
+def test_a_slow_link_is_measured_three_times_more_in_the_same_six_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def dial(
+        targets: Sequence[dialing.Target], _settings: dialing.Settings, at_once: int, seconds: float
+    ) -> list[dialing.Outcome]:
+        calls.append(({target.host: target.payloads for target in targets}, at_once, seconds))
+        steps = {
+            target.host: tuple(dialing.Step(size, 9.0 if target.host == "slow" else 1.0, 0) for size in target.payloads)
+            for target in targets
+        }
+        return [dialing.Outcome(target, "ok", 0.0, 0.0, steps[target.host], 0, "") for target in targets]
+
+    monkeypatch.setattr(quality, "dial", dial)
+    targets = [dialing.Target(host, "192.0.2.1", 40000, "ephemeral") for host in ("a", "b", "slow")]
+    quality.measure(targets, SETTINGS, links.QUALITY_SECONDS)
+    once = (quality.LONG_BYTES,)
+    assert calls == [({"a": once, "b": once, "slow": once}, 4, 3.0), ({"slow": once * 3}, 4, 3.0)]
+    assert quality.LONG_BYTES == 1 << 20

@@ -242,3 +242,9 @@ def test_beside_a_node_that_fails_slow_pairs_accuse_nobody(count: int, all_slow:
         nodes, lambda one, other: "n1" in (one, other), slow=lambda one, other: one in slow or other in slow
     )
     assert culprits(found) == ([] if all_slow or count == 3 else [(cover.NODE, ["n1"])])
+
+
+def test_there_are_at_most_sixteen_rounds() -> None:
+    passed = [Tried(("n1", "n2"), pairs.PASSED)]
+    assert pairs.next_round(names(4), [passed] * 15, {}) is not None
+    assert pairs.next_round(names(4), [passed] * 16, {}) is None
