@@ -72,8 +72,8 @@ def test_the_second_ctrl_c_kills(cluster: Cluster) -> None:
 
 
 def test_nobody_reads_the_output(cluster: Cluster) -> None:
-    """As with `| head -1`: every further line has nowhere to go."""
-    run = f"timeout 60 gpu-cluster-run --log-dir {FOLDER}/logs --mode env worker.py 2>{FOLDER}/said | head -1"
+    """As with `| head -1`: every further line has nowhere to go. One comes for sure after head has ended."""
+    run = f"timeout 240 gpu-cluster-run --log-dir {FOLDER}/logs --mode env worker.py talk 2>{FOLDER}/said | head -1"
     text = cluster.shell(next(iter(cluster.hosts)), f"cd {FOLDER}; su train -s /bin/sh -c '{run}'; cat {FOLDER}/said")
     assert text.count("] here") == 1 and f"{NOTHING_LEFT} 141" in text
     assert not left(cluster)
