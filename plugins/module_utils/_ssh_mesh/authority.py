@@ -231,9 +231,14 @@ class Authority:
         return [one for one in held if (one.kind, one.serial) not in known]
 
     def refuse_forgotten(self, host: str, unknown: Sequence[Held]) -> None:
-        """Refuse to sign for a node of another authority, unless what that one has revoked came along."""
+        """Refuse to sign for a node of another authority, unless what that one has revoked came along.
+
+        One that has signed for the node before is not new: somebody else has run the role for the node since.
+        """
+        if all(one.ours for one in unknown) or any(entry["host"] == host for entry in self.issued()):
+            return
         lists = [self.path(revoked_file(kind)) for kind in (HOST, USER)]
-        if any(not one.ours for one in unknown) and not all(os.path.exists(path) for path in lists):
+        if not all(os.path.exists(path) for path in lists):
             raise AuthorityError(ERR_FORGOTTEN % (host, *lists))
 
     def _foreign(self) -> str:

@@ -481,6 +481,16 @@ def test_one_list_of_an_earlier_authority_is_not_enough(ca: Authority, brought: 
         ca.refuse_forgotten("n1", held)
 
 
+def test_an_authority_that_has_signed_for_a_node_before_is_not_new(ca: Authority, key: str) -> None:
+    """A run from a copy without it has signed for the node since: this one brings it back, as GC-SSH-004 says."""
+    sign(ca, key)
+    (host,) = {entry["host"] for entry in ca.issued()}
+    held = [authority.Held("host", HOST, 7, False)]
+    ca.refuse_forgotten(host, held)
+    with pytest.raises(AuthorityError, match="another has certificates of another authority"):
+        ca.refuse_forgotten("another", held)
+
+
 def test_another_run_that_has_the_lock_is_named_in_the_end(ca: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that hangs held up every later run without a word."""
     monkeypatch.setattr(authority, "LOCK_SECONDS", 0.2)
