@@ -5,9 +5,12 @@
 
 Where each value comes from (read in stored copies of these sources, no address was contacted):
 
-* EPEL 9: metalink as in its release package. EPEL 10 has minor versions: RHEL 10.1 takes ``epel-z-10.1``, CentOS
-  Stream ``epel-z-10`` (rpm-software-management/mock, mock-core-configs/etc/mock/templates/epel-10.tpl). Fingerprints
-  are those with which MariaDB/mariadb-docker pins the keys; the keys that voxpupuli/puppet-epel ships have them.
+* EPEL 9: metalink as in its release package. EPEL 10 has minor versions, as ``epel-10.1`` for EL 10.1, and is renaming
+  the others: CentOS Stream has ``epel-10``, from September 2026 on ``epel-10s``; Red Hat and its rebuilds have
+  ``epel-z-10``, which leads to the newest minor version (rpm-software-management/mock, pull request 1811, and
+  mock-core-configs/etc/mock/templates/epel-10.tpl and epel-z-10.tpl). MirrorManager is asked which of them it knows.
+  Fingerprints are those with which MariaDB/mariadb-docker pins the keys; the keys that voxpupuli/puppet-epel ships have
+  them.
 * NVIDIA: addresses and key files as in NVIDIA's repository files. The fingerprint of D42D0685 is printed in
   NVIDIA/cuda-repo-management, SIGNATURES.md. For EL 10 another key signs, CDF6BA43 (AlmaLinux's
   almalinux-release-nvidia-driver.spec). No source for its whole fingerprint was found, and the short one identifies
@@ -33,6 +36,8 @@ _EPEL_FINGERPRINTS = {
 _NVIDIA_KEYS = {9: "D42D0685", 10: "CDF6BA43"}
 _NVIDIA_FINGERPRINTS = {9: ("610C7B14E068A878070DA4E99CD0A493D42D0685",)}
 
+METALINK = "https://mirrors.fedoraproject.org/metalink"
+
 #: The index that pip asks where nothing else is configured.
 PYPI = "https://pypi.org/simple"
 
@@ -51,7 +56,8 @@ class Known:
     """A repository that is wanted by its name alone.
 
     ``own_ids`` are the ids under which a node may define it already. ``packages`` tell it from others: a node to which
-    an enabled repository offers them needs no second one. No address: only the node's own definition can be used, and
+    an enabled repository offers them needs no second one. Of ``metalinks`` the first counts that their server knows.
+    No address: only the node's own definition can be used, and
     only where the node also uses one of ``beside``, or another one of the same file.
     """
 
@@ -60,12 +66,22 @@ class Known:
     own_ids: tuple[str, ...]
     beside: tuple[str, ...] = ()
     baseurl: str = ""
-    metalink: str = ""
+    metalinks: tuple[str, ...] = ()
     gpg_key: str = ""
     fingerprints: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     #: Said where the fingerprint is missing.
     key_hint: str = ""
+
+
+def _epel_names(node: Node) -> tuple[str, ...]:
+    """What MirrorManager calls the EPEL that fits, the best first."""
+    major = node.major
+    if major < 10:
+        return (f"epel-{major}",)
+    if node.version == str(major):
+        return (f"epel-{major}s", f"epel-{major}")
+    return (f"epel-{node.version}", f"epel-z-{major}")
 
 
 def known_repositories(node: Node) -> dict[str, Known]:
@@ -83,9 +99,7 @@ def known_repositories(node: Node) -> dict[str, Known]:
             id=EPEL,
             title=f"Extra Packages for Enterprise Linux {major}",
             own_ids=("epel",),
-            metalink="https://mirrors.fedoraproject.org/metalink?repo={}&arch={}".format(
-                f"epel-{major}" if major < 10 else f"epel-z-{node.version}", arch
-            ),
+            metalinks=tuple(f"{METALINK}?repo={name}&arch={arch}" for name in _epel_names(node)),
             gpg_key=f"https://dl.fedoraproject.org/pub/epel/RPM-GPG-KEY-EPEL-{major}",
             fingerprints=(_EPEL_FINGERPRINTS[major],) if major in _EPEL_FINGERPRINTS else (),
             packages=("dkms",),

@@ -11,10 +11,14 @@ repositories offer; what it defines and does not use; the maker's address. A sit
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.catalogue import Node
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.catalogue import (
+    NVIDIA,
+    Node,
+    known_repositories,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.repo_file import (
     MAIN,
     Section,
@@ -25,6 +29,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sou
     NONE,
     VARIABLE,
     Wish,
+    key_problems,
     unknown_problem,
 )
 
@@ -63,6 +68,11 @@ class Plan:
     decisions: tuple[Decision, ...]
     switches: tuple[tuple[Section, bool], ...]
     problems: tuple[Problem, ...] = ()
+
+    def with_wishes(self, wishes: Mapping[str, Wish]) -> Plan:
+        """The same with these wishes, by their ids, in place of those that it has."""
+        decisions = (replace(one, wish=wishes.get(one.wish.id, one.wish)) for one in self.decisions)
+        return replace(self, decisions=tuple(decisions))
 
     @property
     def defined(self) -> tuple[Wish, ...]:
@@ -107,10 +117,12 @@ def decide(
     ours: Collection[str],
     offers: Mapping[str, Collection[str]],
     node: Node,
+    *,
+    has_gpu: bool = True,
 ) -> Plan:
     """``sections`` are the node's own, ``ours`` the ids in our file; ``offers`` maps packages to who offers them."""
     off = set(replaced_ids(wishes, sections))
-    decisions = [_decision(wish, sections, ours, offers) for wish in wishes]
+    decisions = [_decision(wish, sections, ours, offers, has_gpu=has_gpu) for wish in wishes]
     on = {name for decision in decisions if decision.action == SWITCHED_ON for name in decision.ids}
     switches = tuple((section, section.id in on) for section in sections if section.id in off | on)
     problems = tuple(
@@ -128,7 +140,15 @@ def decide(
         for decision in decisions
         if decision.action == UNUSED and not decision.wish.is_known
     )
-    return Plan(tuple(decisions), switches, problems + unknown)
+    catalogue = known_repositories(node)
+    # Those of mirrors are known from the variables alone.
+    keys = tuple(
+        problem
+        for decision in decisions
+        if decision.action == DEFINED and not decision.wish.is_mirror
+        for problem in key_problems(decision.wish, catalogue.get(decision.wish.id))
+    )
+    return Plan(tuple(decisions), switches, problems + unknown + keys)
 
 
 def _wish_of(section_id: str, wishes: Sequence[Wish]) -> Wish:
@@ -136,7 +156,12 @@ def _wish_of(section_id: str, wishes: Sequence[Wish]) -> Wish:
 
 
 def _decision(
-    wish: Wish, sections: Sequence[Section], ours: Collection[str], offers: Mapping[str, Collection[str]]
+    wish: Wish,
+    sections: Sequence[Section],
+    ours: Collection[str],
+    offers: Mapping[str, Collection[str]],
+    *,
+    has_gpu: bool,
 ) -> Decision:
     own = [section for section in sections if section.id in wish.own_ids]
     enabled = tuple(section.id for section in own if section.is_enabled)
@@ -153,7 +178,9 @@ def _decision(
     # A site that uses nothing of the distribution's has repositories of its own: CRB, which is a default, stays off.
     if own and (wish.baseurl or wish.metalink or not wish.is_known or _is_in_use(own[0], wish.beside, sections)):
         return Decision(wish, SWITCHED_ON, (own[0].id,))
-    if wish.baseurl or wish.metalink:
+    # A node without a GPU needs nothing of NVIDIA's, so a fingerprint that is not known stops nobody there.
+    is_pinned = wish.fingerprints or wish.id != NVIDIA or has_gpu
+    if (wish.baseurl or wish.metalink) and is_pinned:
         return Decision(wish, DEFINED, (wish.section,))
     return Decision(wish, UNUSED, tuple(section.id for section in own))
 

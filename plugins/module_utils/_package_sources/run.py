@@ -12,9 +12,11 @@ import glob
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import pci, tree
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import Mover
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import (
@@ -152,9 +154,10 @@ def outcome(module: Mover, params: Mapping[str, Any], check_mode: bool) -> dict[
     routes = Routes(proxy, ca_certificate, dnf_conf)
 
     offers = _offers(wanted, sections, ours, routes, seconds, problems)
-    plans = plan.decide(wanted, sections, tuple(ours), offers, node)
+    plans = plan.decide(wanted, sections, tuple(ours), offers, node, has_gpu=bool(pci.gpus(tree.nvidia_devices())))
     problems += plans.problems
     asking = Asking(seconds)
+    plans = plans.with_wishes(_known_metalinks(asking, plans.defined, routes))
     warnings = _ask_repositories(asking, plans.defined, routes, problems)
     key_texts = _keys(asking, plans.defined, routes, problems)
     _ask_wheels(asking, params.get("wheels") or {}, routes, node, problems)
@@ -231,6 +234,32 @@ def _offers(
     return found
 
 
+def _can_be_asked(route: probe.Route) -> bool:
+    return not route.proxy or route.proxy.startswith("http://")
+
+
+def _known_metalinks(asking: Asking, defined: Sequence[Wish], routes: Routes) -> dict[str, Wish]:
+    """Of wishes with several metalinks that with the first one that its server knows, by id; all asked at once.
+
+    Only an answer counts: a server that cannot be reached today decides nothing, and the file would change tomorrow.
+    """
+    questions = {
+        wish: [probe.Question(one, routes.route(wish.proxy)) for one in (wish.metalink, *wish.further_metalinks)]
+        for wish in defined
+        if wish.further_metalinks and _can_be_asked(routes.route(wish.proxy))
+    }
+    asking.all([question for several in questions.values() for question in several])
+    chosen = {}
+    for wish, several in questions.items():
+        for question in several:
+            form, answer = replace(wish, metalink=question.url, further_metalinks=()), asking.answers[question]
+            if verdict.metalink_mirrors(form, answer)[0]:
+                chosen[wish.id] = form
+            if form in chosen.values() or not verdict.is_unknown(answer):
+                break
+    return chosen
+
+
 def _ask_repositories(asking: Asking, defined: Sequence[Wish], routes: Routes, problems: list[Problem]) -> list[str]:
     """Ask for every repository's metadata, and for the keys that have to be fetched, in one go; warnings."""
     questions: dict[str, probe.Question] = {}
@@ -238,7 +267,7 @@ def _ask_repositories(asking: Asking, defined: Sequence[Wish], routes: Routes, p
     for wish in defined:
         route = routes.route(wish.proxy)
         url = wish.metalink or f"{wish.baseurl}/{verdict.REPOMD}"
-        if route.proxy and not route.proxy.startswith("http://"):
+        if not _can_be_asked(route):
             warnings.append(WARN_NOT_ASKED.format(url=url, proxy=route.proxy.rsplit("@", 1)[-1]))
         else:
             questions[wish.id] = probe.Question(url, route)
@@ -271,6 +300,8 @@ def _kept_key(wish: Wish) -> str:
 
 def _key_questions(wish: Wish, routes: Routes) -> Iterator[probe.Question]:
     """Keys come once from the network; after that the file with the pinned key is enough."""
+    if not wish.fingerprints:
+        return
     is_fetched = "://" in wish.gpg_key
     is_local = wish.gpg_key.startswith("file:")
     if is_fetched and (is_local or not _kept_key(wish)):
@@ -280,7 +311,8 @@ def _key_questions(wish: Wish, routes: Routes) -> Iterator[probe.Question]:
 def _keys(asking: Asking, defined: Sequence[Wish], routes: Routes, problems: list[Problem]) -> dict[str, str]:
     """The text of each repository's key file; what is no such key becomes a problem."""
     found = {}
-    for wish in defined:
+    # Without a fingerprint there is nothing to compare a key with, and plan.decide has said so.
+    for wish in (wish for wish in defined if wish.fingerprints):
         source, text = wish.gpg_key, wish.key_text or _kept_key(wish)
         for question in _key_questions(wish, routes):
             answer = asking.answers[question]

@@ -175,6 +175,11 @@ def repomd_problem(wish: Wish, answer: probe.Answer) -> Problem | None:
     return _with_fix(problem, wish)
 
 
+def is_unknown(answer: probe.Answer) -> bool:
+    """Whether a server was reached and has no such thing: it says so, or it sends something else."""
+    return answer.kind == probe.OK or (answer.kind == probe.STATUS and 400 <= answer.status < 500)
+
+
 def metalink_mirrors(wish: Wish, answer: probe.Answer) -> tuple[tuple[str, ...], Problem | None]:
     """The addresses of repomd.xml on the preferred mirrors, or what is wrong with the metalink."""
     variable = f"{wish.place}.metalink"

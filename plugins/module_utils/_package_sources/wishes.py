@@ -64,6 +64,7 @@ class Wish:
     are those of which one is in use where a definition without an address of ours is meant to be switched on.
 
     ``baseurl`` and ``metalink`` are complete; both are empty where only the node's own definition can be used.
+    ``further_metalinks`` come after it, where their server does not know it.
     ``is_known`` is true for a name of the catalogue, ``is_mirror`` when the site gave the address. ``key_text`` is the
     key when it came with the variables; otherwise ``gpg_key`` is where it is.
     """
@@ -75,6 +76,7 @@ class Wish:
     beside: tuple[str, ...] = ()
     baseurl: str = ""
     metalink: str = ""
+    further_metalinks: tuple[str, ...] = ()
     is_known: bool = False
     is_mirror: bool = False
     gpg_key: str = ""
@@ -147,7 +149,7 @@ def _read(
     if baseurl and metalink:
         problems.append(Problem(place, "", ERR_BOTH, "remove one of them"))
     if known and not is_mirror:
-        baseurl, metalink = known.baseurl, known.metalink
+        baseurl, metalink = known.baseurl, (*known.metalinks, "")[0]
     gpg_key = _key_source(given, place, node, problems)
     wish = Wish(
         id=name,
@@ -156,6 +158,7 @@ def _read(
         beside=known.beside if known else (),
         baseurl=baseurl.rstrip("/"),
         metalink=metalink,
+        further_metalinks=known.metalinks[1:] if known and not is_mirror else (),
         is_known=known is not None,
         is_mirror=is_mirror,
         gpg_key=gpg_key or (known.gpg_key if known else ""),
@@ -176,8 +179,8 @@ def _read(
             if not str(text).isprintable()
         ]
     problems += _proxy_problems(f"{place}.proxy", wish.proxy, "none to go without")
-    if wish.baseurl or wish.metalink:
-        problems += _missing_keys(wish, known)
+    if is_mirror:
+        problems += key_problems(wish, known)
     return wish, problems
 
 
@@ -242,7 +245,8 @@ def _fingerprints(given: Mapping[str, Any], place: str, problems: list[Problem])
     return found
 
 
-def _missing_keys(wish: Wish, known: Known | None) -> list[Problem]:
+def key_problems(wish: Wish, known: Known | None) -> list[Problem]:
+    """What is missing before packages of a repository can be taken. It matters only where we define the repository."""
     problems = []
     if not wish.gpg_key:
         problems.append(Problem(f"{wish.place}.gpg_key", "", ERR_NO_KEY, FIX_KEY))

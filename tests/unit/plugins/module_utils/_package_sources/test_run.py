@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import probe, run, system
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import pci, tree
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import probe, run, system, wishes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.catalogue import Node
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.probe import Answer, Question
 
@@ -41,6 +42,8 @@ class World:
     """The node's files, what the network answers, and what was done."""
 
     def __init__(self) -> None:
+        self.node = Node(9, "9", "x86_64")
+        self.devices = [pci.Device("0000:1b:00.0", pci.NVIDIA, "2330", "030200", "")]
         self.files: dict[str, str] = {CENTOS: STOCK, system.DNF_CONF: "[main]\nbest=True\n"}
         self.network: dict[str, bytes] = {
             METALINK_URL: METALINK,
@@ -49,6 +52,8 @@ class World:
             f"{NVIDIA}/repodata/repomd.xml": REPOMD,
             f"{NVIDIA}/D42D0685.pub": KEY.encode(),
         }
+        #: Addresses that answer with an HTTP status of their own.
+        self.failing: dict[str, int] = {}
         self.offered = {"dkms": "gpu-cluster-epel", "libnccl": "gpu-cluster-nvidia"}
         #: Name, version and release of what repositories offer, and of what is installed.
         self.versions: list[tuple[str, str, str]] = []
@@ -68,7 +73,7 @@ class World:
         return {
             question: Answer(question.url, probe.OK, 200, self.network[question.url])
             if question.url in self.network
-            else Answer(question.url, probe.STATUS, 404)
+            else Answer(question.url, probe.STATUS, self.failing.get(question.url, 404))
             for question in questions
         }
 
@@ -118,7 +123,8 @@ class World:
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     found = World()
-    monkeypatch.setattr(system, "read_node", lambda: Node(9, "9", "x86_64"))
+    monkeypatch.setattr(system, "read_node", lambda: found.node)
+    monkeypatch.setattr(tree, "nvidia_devices", lambda: found.devices)
     monkeypatch.setattr(system, "read_repo_files", found.repo_files)
     monkeypatch.setattr(system, "read_text", found.files.get)
     monkeypatch.setattr(system, "dnf", found.dnf)
@@ -132,6 +138,56 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 def actions(result: dict[str, Any]) -> dict[str, str]:
     return {entry["id"]: entry["action"] for entry in result["repositories"]}
+
+
+def test_a_key_that_nobody_knows_stops_only_where_it_would_be_used(world: World) -> None:
+    """NVIDIA signs for EL 10 with a key whose fingerprint the collection does not have."""
+    world.node = Node(10, "10", "x86_64")
+    folder = NVIDIA.replace("rhel9", "rhel10")
+    world.network[f"{folder}/repodata/repomd.xml"] = REPOMD
+    (said,) = world.refused({"id": "nvidia"})
+    assert said.startswith("package_sources_repositories[nvidia].gpg_fingerprints") and wishes.ERR_NO_PIN in said
+    # The node has the repository, and somebody has trusted its key.
+    world.files["/etc/yum.repos.d/cuda.repo"] = "[cuda-rhel10-x86_64]\nname=CUDA\nenabled=1\n"
+    assert actions(world.run({"id": "nvidia"})) == {"nvidia": "own"}
+    del world.files["/etc/yum.repos.d/cuda.repo"]
+    # The node has no GPU.
+    world.devices = []
+    found = world.run({"id": "nvidia"})
+    assert actions(found) == {"nvidia": "unused"} and not found["changed"]
+    assert found["warnings"] == [run.WARN_UNUSED.format(id="nvidia")]
+
+
+@pytest.mark.parametrize(
+    ("version", "known", "taken"),
+    [
+        ("10", ["epel-10s", "epel-10", "epel-z-10"], "epel-10s"),
+        ("10", ["epel-10", "epel-z-10"], "epel-10"),
+        ("10.1", ["epel-10.1", "epel-10", "epel-z-10"], "epel-10.1"),
+        # Never that of CentOS Stream, which is ahead of it.
+        ("10.1", ["epel-10", "epel-z-10"], "epel-z-10"),
+    ],
+)
+def test_epel_10_has_the_name_that_mirrormanager_knows(
+    world: World, version: str, known: list[str], taken: str
+) -> None:
+    world.node = Node(10, version, "x86_64")
+    for name in known:
+        world.network[METALINK_URL.replace("epel-9", name)] = METALINK
+    world.network["https://dl.fedoraproject.org/pub/epel/RPM-GPG-KEY-EPEL-10"] = KEY.encode()
+    world.run(EPEL_ENTRY)
+    assert f"metalink={METALINK_URL.replace('epel-9', taken)}\n" in world.files[system.OUR_FILE]
+    assert not world.run(EPEL_ENTRY)["changed"]
+
+
+def test_a_server_that_fails_today_does_not_rename_epel(world: World) -> None:
+    world.node = Node(10, "10", "x86_64")
+    first, second = (METALINK_URL.replace("epel-9", name) for name in ("epel-10s", "epel-10"))
+    world.network[second] = METALINK
+    world.failing[first] = 503
+    world.network["https://dl.fedoraproject.org/pub/epel/RPM-GPG-KEY-EPEL-10"] = KEY.encode()
+    (said,) = world.refused(EPEL_ENTRY)
+    assert said.startswith("package_sources_repositories[epel].metalink") and "503" in said and "epel-10s" in said
 
 
 def test_a_fresh_machine_with_internet(world: World) -> None:

@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import wishes
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.catalogue import Node
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.catalogue import (
+    Node,
+    known_repositories,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.wishes import Wish, read_wishes
 
 EL9 = Node(9, "9", "x86_64")
@@ -51,8 +54,8 @@ def test_nvidia_by_version_and_architecture(node: Node, folder: str, key: str) -
     [
         (Node(9, "9", "x86_64"), "epel-9&arch=x86_64", "FF8AD1344597106ECE813B918A3872BF3228467C"),
         (Node(9, "9.6", "aarch64"), "epel-9&arch=aarch64", "FF8AD1344597106ECE813B918A3872BF3228467C"),
-        (Node(10, "10", "x86_64"), "epel-z-10&arch=x86_64", "7D8D15CBFC4E62688591FB2633D98517E37ED158"),
-        (Node(10, "10.1", "aarch64"), "epel-z-10.1&arch=aarch64", "7D8D15CBFC4E62688591FB2633D98517E37ED158"),
+        (Node(10, "10", "x86_64"), "epel-10s&arch=x86_64", "7D8D15CBFC4E62688591FB2633D98517E37ED158"),
+        (Node(10, "10.1", "aarch64"), "epel-10.1&arch=aarch64", "7D8D15CBFC4E62688591FB2633D98517E37ED158"),
     ],
 )
 def test_epel_by_version_and_architecture(node: Node, metalink: str, pin: str) -> None:
@@ -70,8 +73,12 @@ def test_crb_has_no_address_but_the_names_of_all_kin() -> None:
 
 
 def test_a_short_key_id_pins_nothing() -> None:
-    (said,) = refused({"id": "nvidia"}, Node(10, "10", "x86_64"))
+    node = Node(10, "10", "x86_64")
+    (problem,) = wishes.key_problems(one({"id": "nvidia"}, node), known_repositories(node)["nvidia"])
+    said = problem.sentence()
     assert wishes.ERR_NO_PIN in said and "NVIDIA publishes for EL 10 ends in CDF6BA43" in said
+    (of_mirror,) = refused({"id": "nvidia", "baseurl": "http://mirror.example.com/nvidia"}, node)
+    assert of_mirror == said
     assert one({"id": "nvidia", "gpg_fingerprints": [PIN]}, Node(10, "10", "x86_64")).fingerprints == (PIN,)
 
 
