@@ -68,6 +68,11 @@ options:
           packages without a version are, for example V(monitoring_packages).
         type: str
         default: ""
+      optional:
+        description: Whether the others come without it, with a warning, where no repository has a package of this name.
+          Only for a package without O(packages[].version).
+        type: bool
+        default: false
   absent:
     description: Names or patterns of packages that must not be there. They go in the same transaction.
     type: list
@@ -193,6 +198,7 @@ def argument_spec() -> dict[str, object]:
         "version": {"type": "str", "default": ""},
         "family": {"type": "str"},
         "variable": {"type": "str", "default": ""},
+        "optional": {"type": "bool", "default": False},
     }
     return {
         "group": {"type": "str", "required": True},

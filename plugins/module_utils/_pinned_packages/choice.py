@@ -91,6 +91,11 @@ def waiting(without: Sequence[Wish], found: Sequence[Problem]) -> tuple[Wish, ..
     return tuple(wish for wish in without if wish.place in places)
 
 
+def left_out(without: Sequence[Wish], found: Sequence[Problem]) -> tuple[Wish, ...]:
+    """The optional wishes of which no repository has a package."""
+    return tuple(wish for wish in waiting(without, [one for one in found if can_wait([one])]) if wish.is_optional)
+
+
 def families(wishes: Sequence[Wish]) -> list[list[Wish]]:
     """The wishes whose versions depend on each other, together; in order."""
     found: dict[str, list[Wish]] = {}

@@ -53,6 +53,7 @@ FIX_EXCLUDED = "take the pattern out there, or get the package from another repo
 FIX_FILTERED = "list its stream in module_streams (`dnf module list` shows them)"
 FIX_DEPENDENT = "remove those packages first (`dnf remove`), then run again"
 
+LEFT_OUT = "Left out: {}"
 WAITING = "install {}, once a repository offers it"
 
 MSG_AS_BEFORE = "Everything is as it was before."
@@ -208,6 +209,11 @@ def _work(module: Mover, params: Mapping[str, Any], wishes: Wishes, node: Node, 
         switches, skipped = _switches(dnf, box, wishes, node)
         whole = [one for one in node.native if one not in mending.erase]
         choices, without, problems = _choices(dnf, box, wishes, whole)
+        left_out = choice.left_out(without, problems)
+        wishes = replace(wishes, packages=tuple(one for one in wishes.packages if one not in left_out))
+        places = {wish.place for wish in left_out}
+        missing = [LEFT_OUT.format(one.sentence()) for one in problems if one.variable in places]
+        problems = tuple(one for one in problems if one.variable not in places)
         if problems and not (check_mode and choice.can_wait(problems)):
             raise RefusedError(problems)
         _refuse_locked(choices, wishes, node, ())
@@ -228,10 +234,11 @@ def _work(module: Mover, params: Mapping[str, Any], wishes: Wishes, node: Node, 
         _refuse_locked(choices, wishes, node, after)
     target = replace(target, lock_lines=_lock_lines(choices, wishes, after))
     if check_mode:
-        return {**_result(wishes, node, target, steps), "warnings": [problem.sentence() for problem in problems]}
+        sentences = [*missing, *(problem.sentence() for problem in problems)]
+        return {**_result(wishes, node, target, steps), "warnings": sentences}
     before = replace(node, installed=system.installed()) if mending.erase else node
     target, warnings = _change(module, dnf, wishes, before, target, steps)
-    return {**_result(wishes, node, target, steps), "warnings": warnings}
+    return {**_result(wishes, node, target, steps), "warnings": [*missing, *warnings]}
 
 
 def _mending(wishes: Wishes, node: Node) -> repair.Repair:

@@ -16,6 +16,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.p
 ERR_GROUP = "the name of a group has small letters, digits and underscores, and begins with a letter"
 ERR_NAME = "that is no name of a package"
 ERR_PATTERN = "that is neither a name of a package nor a pattern of one"
+ERR_OPTIONAL = "a package with a version is not optional"
 ERR_TWICE = "the package is listed twice"
 ERR_BOTH = "the package is wanted, and {} in absent takes it away"
 ERR_VERSION = "a version has letters, digits, .-_+~^: and the glob signs *?[], and does not begin with a dash or a dot"
@@ -43,6 +44,8 @@ class Wish:
     family: str = ""
     #: How sentences call the version, or the package where no version is wanted.
     variable: str = ""
+    #: Whether the others come without it where no repository has it.
+    is_optional: bool = False
 
     @property
     def place(self) -> str:
@@ -97,11 +100,12 @@ def read(params: Mapping[str, Any]) -> tuple[Wishes, tuple[Problem, ...]]:
 
 def _wish(entry: Mapping[str, Any]) -> Wish:
     name, version, family = entry["name"], entry["version"], entry["family"]
+    is_optional = bool(entry.get("optional"))
     if version:
         variable = entry["variable"] or f"packages[{name}].version"
     else:
         variable = f"{entry['variable'] or 'packages'}[{name}]"
-    return Wish(name, version, version if family is None else family, variable)
+    return Wish(name, version, version if family is None else family, variable, is_optional)
 
 
 def _package_problems(wishes: Wishes) -> list[Problem]:
@@ -112,6 +116,8 @@ def _package_problems(wishes: Wishes) -> list[Problem]:
         if wish.version and not VERSION.match(wish.version):
             fix = "write a branch (580), a version (2.28.9), or a version with its release"
             problems.append(Problem(wish.variable, shown(wish.version), ERR_VERSION, fix))
+        if wish.is_optional and (wish.version or wish.family):
+            problems.append(Problem(wish.place, "", ERR_OPTIONAL, "take optional or the version away"))
         if wishes.names.count(wish.name) > 1:
             problems.append(Problem(wish.place, "", ERR_TWICE, "join the entries"))
         taken = [pattern for pattern in wishes.absent if fnmatchcase(wish.name, pattern)]

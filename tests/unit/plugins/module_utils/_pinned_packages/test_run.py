@@ -292,3 +292,28 @@ def test_what_is_there_in_any_version_asks_no_repository(node: Node, monkeypatch
     monkeypatch.setattr(run.system, "Dnf", dnf)
     node.installed = all_of(OLD)
     assert not node.call("")["changed"] and node.lock_list == ""
+
+
+def test_an_optional_package_that_nobody_offers_is_left_out(node: Node) -> None:
+    """EPEL 10 lacks tools that EPEL 9 has."""
+    common = {"version": "", "family": None, "variable": "monitoring_packages", "optional": True}
+    wanted = [{"name": name, **common} for name in ("nload", "iperf3")]
+    iperf3 = Package("iperf3", Evr("0", "3.17", "1"), "x86_64")
+    node.offered, node.plan = [iperf3], [Step("install", iperf3)]
+    planned = node.call(check=True, packages=wanted)
+    found = node.call(packages=wanted)
+    assert planned["actions"] == found["actions"] == ["install iperf3 3.17-1"]
+    assert planned["warnings"] == found["warnings"]
+    (said,) = found["warnings"]
+    assert said.startswith("Left out: monitoring_packages[nload]: no repository of the node offers the package nload;")
+    assert found["packages"] == {"iperf3": "3.17-1"} and node.installed == [iperf3]
+    # A second run, and one in check mode, change nothing and warn again.
+    for check in (True, False):
+        again = node.call(packages=wanted, check=check)
+        assert not again["changed"] and again["warnings"] == [said]
+    # Where nothing of the list is to be had, nothing is done.
+    node.installed, node.offered = [], []
+    assert not node.call(packages=wanted)["changed"] and node.transactions == 1
+    # One that is not optional fails as before, and one with a version cannot be optional.
+    assert "offers the package nload" in refused(node, OLD, packages=[{**wanted[0], "optional": False}])
+    assert "a package with a version is not optional" in refused(node, OLD, packages=[{**wanted[0], "version": "1"}])
