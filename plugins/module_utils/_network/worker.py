@@ -110,6 +110,15 @@ def keyfile_digests() -> dict[str, str]:
     return found
 
 
+def load_profiles(files: list[str]) -> None:
+    """Let NetworkManager read these profiles. Raise ``ChangeError`` when it refuses one."""
+    argv = ("nmcli", "connection", "load", *files)
+    code, out, err = execute(*argv)
+    # nmcli ends with 0 when a profile is refused, and says so among its errors (NetworkManager 1.42 and 1.52).
+    if code or "Could not load" in out + err:
+        raise ChangeError(f"NetworkManager refused a profile: {' '.join(f'{out} {err}'.split())}")
+
+
 def active_profiles() -> dict[str, str]:
     """The uuid of the active profile by interface."""
     out = command("nmcli", "-t", "-f", "UUID,DEVICE", "connection", "show", "--active")
@@ -307,10 +316,7 @@ class Worker(Program):
         for path, entry in zip(files, self.job["profiles"]):
             write_whole(path, entry["text"], 0o600)
         if files:
-            said = command("nmcli", "connection", "load", *files)
-            # It prints its refusal and still ends with 0.
-            if "Could not load" in said:
-                raise ChangeError(f"NetworkManager refused a profile: {' '.join(said.split())}")
+            load_profiles(files)
         with self.watched_addresses():
             for entry in self.job["activate"]:
                 self.activate(entry)

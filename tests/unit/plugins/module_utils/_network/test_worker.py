@@ -56,6 +56,26 @@ def test_who_holds_an_address(frame: bytes, found: str | None) -> None:
     assert worker.conflict_in(frame, "192.0.2.1", {OWN}) == found
 
 
+@pytest.mark.parametrize(
+    ("code", "out", "err", "refused"),
+    [
+        (0, "", "", False),
+        (0, "", "Could not load file '/run/one.nmconnection'\n", True),
+        (1, "", "Error: failed to load connection: not authorized.\n", True),
+    ],
+)
+def test_a_profile_that_networkmanager_refuses_is_heard(
+    monkeypatch: pytest.MonkeyPatch, code: int, out: str, err: str, refused: bool
+) -> None:
+    monkeypatch.setattr(worker, "execute", lambda *_argv: (code, out, err))
+    if not refused:
+        worker.load_profiles(["/run/one.nmconnection"])
+        return
+    with pytest.raises(program.ChangeError) as caught:
+        worker.load_profiles(["/run/one.nmconnection"])
+    assert str(caught.value) == f"NetworkManager refused a profile: {err.strip()}"
+
+
 def ping(monkeypatch: pytest.MonkeyPatch, code: int, text: str) -> None:
     def fake(argv: list[str], **options: Any) -> Any:
         return subprocess.CompletedProcess(argv, code, text, "")
