@@ -16,7 +16,10 @@ USER_CA = f"{FOLDER}/user_ca.pub"
 REVOKED = f"{FOLDER}/revoked_keys"
 KNOWN_HOSTS = f"{FOLDER}/known_hosts"
 SERVER = "/etc/ssh/sshd_config.d/40-gpu-cluster.conf"
-CLIENT = "/etc/ssh/ssh_config.d/40-gpu-cluster.conf"
+#: Of each setting ssh takes the first, and FreeIPA's client sets some in 04-ipa.conf.
+CLIENT = "/etc/ssh/ssh_config.d/00-gpu-cluster.conf"
+#: Where the client's drop-in was before.
+FORMER_CLIENT = "/etc/ssh/ssh_config.d/40-gpu-cluster.conf"
 SERVER_MAIN = "/etc/ssh/sshd_config"
 CLIENT_MAIN = "/etc/ssh/ssh_config"
 HEADER = "# Managed by Ansible, role ssh_mesh of baremetal.gpu_cluster: changes here are lost.\n"
@@ -73,6 +76,9 @@ def client(users: Iterable[str], names: Mapping[str, Sequence[str]], ports: Sequ
             f"    GlobalKnownHostsFile {KNOWN_HOSTS}",
             f"    RevokedHostKeys {REVOKED}",
             "    StrictHostKeyChecking yes",
+            # FreeIPA's clients ask a directory for the keys of hosts, by a command or through a proxy.
+            "    KnownHostsCommand none",
+            "    ProxyCommand none",
         ]
         lines += [] if STANDARD_PORT in ports else [f"    Port {ports[0]}"]
     return HEADER + "\n".join([*lines, "Match all"]) + "\n"

@@ -298,11 +298,12 @@ class Node:
                 self.write(Entry(files.user_key(user), stream.read(), 0o600, own.pw_uid, own.pw_gid))
 
     def left_over(self, entries: Sequence[Entry]) -> list[str]:
-        """Keys and certificates of users who are not wanted any more. The folder is ours alone."""
+        """Keys and certificates of users who are not wanted any more, and a drop-in that lies elsewhere now."""
         wanted = {entry.path for entry in entries} | {files.user_key(user) for user in self.plan["users"]}
         names = os.listdir(files.USER_FOLDER) if os.path.isdir(files.USER_FOLDER) else []
         paths = [os.path.join(files.USER_FOLDER, name) for name in sorted(names)]
-        return [path for path in paths if path not in wanted and os.path.isfile(path)]
+        stale = [path for path in paths if path not in wanted and os.path.isfile(path)]
+        return [*stale, *([files.FORMER_CLIENT] if text_of(files.FORMER_CLIENT).startswith(files.HEADER) else [])]
 
     def put(self, entries: Sequence[Entry], before: Mapping[str, Present], reload: str) -> None:
         """Write, validate, reload, look. When a step fails, everything is as before."""

@@ -181,12 +181,15 @@ def client_differences(settings: Settings, user: str) -> list[str]:
         "globalknownhostsfile": ("GlobalKnownHostsFile", files.KNOWN_HOSTS),
         "revokedhostkeys": ("RevokedHostKeys", files.REVOKED),
         "stricthostkeychecking": ("StrictHostKeyChecking", "true"),
+        "knownhostscommand": ("KnownHostsCommand", NONE),
+        "proxycommand": ("ProxyCommand", NONE),
+        "proxyjump": ("ProxyJump", NONE),
     }
     # The first file of several is the one that is asked first.
     problems = [
         ERR_DIFFERS % (f"ssh of {user}", shown, one(settings, keyword) or NONE, value, where)
         for keyword, (shown, value) in expected.items()
-        if one(settings, keyword) != value
+        if (one(settings, keyword) or NONE) != value
     ]
     if files.user_key(user) not in settings.get("identityfile", ()):
         shown = ", ".join(settings.get("identityfile", ())) or NONE

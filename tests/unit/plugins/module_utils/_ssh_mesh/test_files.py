@@ -32,6 +32,34 @@ def test_a_member(tmp_path: Path, host: str) -> None:
     assert found["port"] == ["77"]
 
 
+#: What FreeIPA's client writes, before its version 4.12 and since then (client/share/ssh_ipa.conf.template).
+IPA = {
+    "proxy": "PubkeyAuthentication yes\nGlobalKnownHostsFile /var/lib/sss/pubconf/known_hosts\n"
+    "ProxyCommand /usr/bin/sss_ssh_knownhostsproxy -p %p %h\n",
+    "command": "PubkeyAuthentication yes\nKnownHostsCommand /usr/bin/sss_ssh_knownhosts %H\n",
+    "jump": "ProxyJump gate.example.com\n",
+}
+
+
+@pytest.mark.parametrize("way", IPA)
+def test_a_member_of_a_directory(tmp_path: Path, way: str) -> None:
+    """Its drop-in is written anew by ipa-client-install, so that nobody can keep an edit of it."""
+    drop_ins = tmp_path / "ssh_config.d"
+    drop_ins.mkdir()
+    (drop_ins / "04-ipa.conf").write_text(IPA[way])
+    (drop_ins / Path(files.CLIENT).name).write_text(files.client(["root"], NAMES, [22]))
+    main = tmp_path / "ssh_config"
+    main.write_text(f"Include {drop_ins}/*.conf\n")
+
+    def said(host: str) -> str:
+        argv = ["ssh", "-G", "-F", str(main), host]
+        return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=30).stdout
+
+    assert sshd.client_differences(sshd.parse(said("n1")), "root") == []
+    # Others go the directory's way.
+    assert "sss" in said("git.example") or "gate.example.com" in said("git.example")
+
+
 def test_another_host_is_left_alone(tmp_path: Path) -> None:
     found = client(tmp_path, "git.example")
     assert files.KNOWN_HOSTS not in found["globalknownhostsfile"]

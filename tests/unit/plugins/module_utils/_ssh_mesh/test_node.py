@@ -109,6 +109,17 @@ def test_what_the_drop_in_names_is_there_until_the_drop_in_is_gone(
     assert (there[0], there[-1]) == ("SERVER", "REVOKED")
 
 
+@pytest.mark.parametrize(("text", "goes"), [(f"{files.HEADER}Match all\n", True), ("Host *\n", False), ("", False)])
+def test_the_drop_in_goes_where_it_was_before(
+    made: node.Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, goes: bool
+) -> None:
+    former = tmp_path / "40-gpu-cluster.conf"
+    former.write_text(text)
+    monkeypatch.setattr(files, "FORMER_CLIENT", str(former))
+    monkeypatch.setattr(files, "USER_FOLDER", str(tmp_path / "none"))
+    assert made.left_over([]) == ([str(former)] if goes else [])
+
+
 #: In place of sshd: reads what it is told to, follows Include, and refuses a line "Bad".
 SSHD = r"""#!/bin/sh
 read_all() { while read -r word rest; do [ "$word" = Include ] && cat $rest || echo "$word $rest"; done < "$1"; }

@@ -160,6 +160,9 @@ CLIENTS = [
     ("revokedhostkeys none", "RevokedHostKeys"),
     ("stricthostkeychecking ask", "StrictHostKeyChecking"),
     ("identityfile ~/.ssh/id_rsa", "IdentityFile"),
+    ("proxycommand /usr/bin/sss_ssh_knownhostsproxy -p %p %h", "ProxyCommand"),
+    ("proxyjump gate", "ProxyJump"),
+    ("knownhostscommand /usr/bin/sss_ssh_knownhosts %H", "KnownHostsCommand"),
 ]
 
 
