@@ -126,6 +126,12 @@ ansible_facts:
           description: What is wrong with the answer of nvidia-smi, in words. Empty when nothing is.
           returned: always
           type: str
+        cuda_problem:
+          description:
+            - Why CUDA does not start although nvidia-smi shows GPUs, in words. Empty when it does.
+            - To know it, a process calls C(cuInit()), which loads the kernel module nvidia-uvm if that is not loaded.
+          returned: always
+          type: str
         fabric_manager:
           description: C(version) of the package, and whether the service is C(active), null when it is not installed.
           returned: always
@@ -204,6 +210,7 @@ ansible_facts:
           mig: false
           xids: []
       smi_problem: ""
+      cuda_problem: ""
       fabric_manager:
         version: 580.95.05
         active: true

@@ -12,6 +12,8 @@ from dataclasses import replace
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import repair
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import ERROR, WARNING, Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.node import COUNT, DRIVER, Node, listed
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import cuda
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._nvidia_driver.verdict import FIX_CUDA, FIX_HMM
 
 ROLE = "nvidia_driver"
 FIX_COUNT = (
@@ -35,7 +37,7 @@ def findings(nodes: Sequence[Node]) -> list[Finding]:
     known = [node for node in nodes if node.facts]
     result = [one for node in known for one in _mismatch(node)]
     result += _counts(known)
-    result += [one for node in known for one in _fabric_manager(node) + _smi(node) + _xids(node)]
+    result += [one for node in known for one in (_fabric_manager(node) or _cuda(node)) + _smi(node) + _xids(node)]
     return result + _no_driver(known)
 
 
@@ -113,6 +115,16 @@ def _smi(node: Node) -> list[Finding]:
     if not problem or _is_mismatched(node):
         return []
     return [_of_one(node, Finding("GC-GPU-001", ERROR, (node.name,), f"nvidia-smi of {node.name}: {problem}", FIX_SMI))]
+
+
+def _cuda(node: Node) -> list[Finding]:
+    """CUDA that does not start, unless a mismatch explains it."""
+    problem = node.text("cuda_problem")
+    if not problem or _is_mismatched(node):
+        return []
+    fix = FIX_HMM if cuda.is_hmm(problem, node.text("driver", "kind")) else FIX_CUDA
+    cause = f"no CUDA program starts on {node.name}, although nvidia-smi shows its GPUs: {problem}"
+    return [_of_one(node, Finding("GC-GPU-003", ERROR, (node.name,), cause, fix))]
 
 
 def _xids(node: Node) -> list[Finding]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import (
     commands,
+    cuda,
     driver,
     environment,
     kernel_log,
@@ -99,6 +100,7 @@ def gather(
         "driver": the_driver,
         "gpus": graphics,
         "smi_problem": problem,
+        "cuda_problem": cuda_problem(node) if graphics and not problem else "",
         "fabric_manager": {"version": fabric_manager(node), "active": active[FABRIC_MANAGER]},
         "persistence_active": active[PERSISTENCE],
         "cuda": dict(toolkits(node), driver_supports=cuda_of_driver),
@@ -214,6 +216,14 @@ def ask_gpus(node: Node, logged: Mapping[str, list[int]]) -> tuple[list[dict[str
         for one in found
     ]
     return gpus, cuda, "; ".join(problems)
+
+
+def cuda_problem(node: Node) -> str:
+    """Why CUDA does not start on GPUs that nvidia-smi shows; empty where it does, or where no Python can be asked."""
+    if not commands.find(node.root, "python3"):
+        return ""
+    answer = node.ask("python3", "-I", "-c", cuda.PROGRAM, cuda.LIBRARY, seconds=SMI_SECONDS)
+    return cuda.problem(answer.out, answer.problem)
 
 
 def fabric_manager(node: Node) -> str:

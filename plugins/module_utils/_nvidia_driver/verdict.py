@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import cuda
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._nvidia_driver.readings import (
     ENROLLED,
     REQUESTED,
@@ -20,6 +21,13 @@ NOT_COMPARED = -1
 #: Xids that mean a broken GPU, memory or link rather than a failed program: double-bit ECC error (48), NVLink (74),
 #: fallen off the bus (79), uncontained ECC error (95), GSP (119, 120). docs.nvidia.com/deploy/xid-errors
 HARDWARE_XIDS = (48, 74, 79, 95, 119, 120)
+
+#: What helps where the open modules and the kernel's memory management do not fit together.
+FIX_HMM = (
+    "write `options nvidia_uvm uvm_disable_hmm=1` to a file of /etc/modprobe.d of the host and reboot it, or set "
+    "nvidia_driver_kind: proprietary"
+)
+FIX_CUDA = "`journalctl -k -g NVRM` of the host may say why; a reboot may help"
 
 STEP_IMPORT = "run `mokutil --import {certificate}` on the host, and choose a password for one use"
 STEP_CONSOLE = (
@@ -102,6 +110,11 @@ def running_problems(facts: Mapping[str, Any], pin: str, kind: str) -> list[str]
 def _gpu_problems(facts: Mapping[str, Any]) -> list[str]:
     gpus: Sequence[Mapping[str, Any]] = facts["gpus"]
     found = [f"nvidia-smi: {facts['smi_problem']}"] if facts["smi_problem"] else []
+    # Facts of an older version, out of a cache, have none.
+    problem = facts.get("cuda_problem", "")
+    if problem and not _service_problems(facts):
+        fix = FIX_HMM if cuda.is_hmm(problem, facts["driver"]["kind"]) else FIX_CUDA
+        found.append(f"no CUDA program starts: {problem}; {fix}")
     shown = {gpu["pci_address"] for gpu in gpus}
     missing = [gpu["address"] for gpu in facts["pci"]["gpus"] if gpu["address"] not in shown]
     if missing:

@@ -21,6 +21,7 @@ PLAIN: dict[str, Any] = {
     "driver": {"loaded": "", "kind": "", "user_space": "", "modules": {}, "nouveau_loaded": False},
     "gpus": [],
     "smi_problem": "",
+    "cuda_problem": "",
     "fabric_manager": {"version": "", "active": None},
     "persistence_active": None,
     "cuda": {"versions": [], "default": "", "driver_supports": ""},
@@ -488,6 +489,23 @@ def test_fabric_manager(manager: dict[str, Any], cause: str) -> None:
     # Without NVSwitches on the bus nobody knows whether the node needs one; one that runs must fit all the same.
     lab.facts["n2"]["pci"]["nvswitches"] = []
     assert [one.cause for one in lab.findings] == ([cause] if manager["active"] else [])
+
+
+@pytest.mark.parametrize(("kind", "hmm"), [("open", True), ("proprietary", False)])
+def test_cuda_that_does_not_start_although_nvidia_smi_works(kind: str, hmm: bool) -> None:
+    lab = Lab()
+    lab.facts["n2"]["cuda_problem"] = "cuInit() of libcuda.so.1 ends with 3 (CUDA_ERROR_NOT_INITIALIZED)"
+    lab.facts["n2"]["driver"]["kind"] = kind
+    found = next(one for one in lab.findings if one.id == "GC-GPU-003")
+    assert (found.severity, found.hosts) == ("error", ("n2",))
+    assert found.cause.startswith("no CUDA program starts on n2, although nvidia-smi shows its GPUs: cuInit() of")
+    assert ("uvm_disable_hmm=1" in found.fix) == hmm
+    # A mismatch, or a Fabric Manager that does not run, explains it.
+    lab.facts["n2"]["fabric_manager"] = {"version": "580.95.05", "active": False}
+    lab.facts["n2"]["pci"]["nvswitches"] = [{"address": "0000:07:00.0", "device": "22a3"}]
+    assert "GC-GPU-003" not in [one.id for one in lab.findings]
+    lab.facts["n2"]["driver"]["user_space"] = "570.1.1"
+    assert "GC-GPU-003" not in [one.id for one in lab.findings]
 
 
 def test_a_broken_gpu_and_one_with_errors() -> None:

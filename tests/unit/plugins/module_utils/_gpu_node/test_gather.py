@@ -113,6 +113,15 @@ def facts(root: Path, **options: Any) -> dict[str, Any]:
     return found
 
 
+def test_cuda_is_asked_where_nvidia_smi_shows_gpus(node: Path) -> None:
+    assert facts(node)["cuda_problem"] == ""
+    script(node, "usr/bin/python3", """echo '{"result": 3}'""")
+    assert facts(node)["cuda_problem"] == "cuInit() of libcuda.so.1 ends with 3 (CUDA_ERROR_NOT_INITIALIZED)"
+    # What is wrong with nvidia-smi is told, and a second deadline is not waited for.
+    script(node, "usr/bin/nvidia-smi", "exit 9")
+    assert facts(node)["cuda_problem"] == ""
+
+
 def test_a_machine_with_eight_gpus(node: Path) -> None:
     found = facts(node)
     assert found["kernel"] == {
@@ -193,6 +202,7 @@ def test_nothing_at_all_has_every_key(node: Path, tmp_path: Path) -> None:
         "driver": {"loaded": "", "kind": "", "user_space": "", "modules": {}, "nouveau_loaded": False},
         "gpus": [],
         "smi_problem": "",
+        "cuda_problem": "",
         "fabric_manager": {"version": "", "active": None},
         "persistence_active": None,
         "cuda": {"versions": [], "default": "", "driver_supports": ""},

@@ -38,6 +38,7 @@ def machine(listing: str = "h100_8.lspci") -> dict[str, Any]:
             for index, address in enumerate(found)
         ],
         "smi_problem": "",
+        "cuda_problem": "",
         "fabric_manager": {"version": VERSION, "active": True},
         "persistence_active": True,
     }
@@ -46,6 +47,21 @@ def machine(listing: str = "h100_8.lspci") -> dict[str, Any]:
 def test_nothing_is_wrong() -> None:
     assert driver_problems(machine(), "580", "open", 8) == []
     assert driver_problems(machine(), VERSION) == []
+
+
+def test_cuda_that_does_not_start() -> None:
+    """As with open modules on EL 9.6 and EL 10.0, where nvidia-smi shows everything (open-gpu-kernel-modules 901)."""
+    facts = machine() | {"cuda_problem": "cuInit() of libcuda.so.1 ends with 3 (CUDA_ERROR_NOT_INITIALIZED)"}
+    (problem,) = driver_problems(facts, "580", "open", 8)
+    assert problem.startswith("no CUDA program starts: cuInit() of libcuda.so.1 ends with 3")
+    assert "uvm_disable_hmm=1" in problem
+    facts["cuda_problem"] = "cuInit() of libcuda.so.1 ends with 802 (CUDA_ERROR_SYSTEM_NOT_READY)"
+    (problem,) = driver_problems(facts, "580", "open", 8)
+    assert "uvm_disable_hmm" not in problem
+    # Fabric Manager explains it.
+    facts["fabric_manager"] = {"version": VERSION, "active": False}
+    (problem,) = driver_problems(facts, "580", "open", 8)
+    assert problem.startswith("Fabric Manager does not run")
 
 
 def test_seven_of_eight_gpus() -> None:
