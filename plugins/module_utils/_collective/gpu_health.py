@@ -28,6 +28,10 @@ FIX_SMI = (
     "run nvidia-smi on this node; it is slow as long as nvidia-persistenced does not run; when a reboot does not help, "
     "the GPU or its slot is broken"
 )
+FIX_MODULE = (
+    "run the site playbook with --tags nvidia_driver on this node: it builds the module for that kernel, or says why "
+    "DKMS cannot; until then do not reboot, or boot the kernel that runs now"
+)
 FIX_DRIVER = f"set {DRIVER} for the group, and run the site playbook with --tags nvidia_driver"
 FIX_XID = "look the number up in NVIDIA's list of Xid errors, and at `journalctl -k -g NVRM` on this node"
 
@@ -38,6 +42,7 @@ def findings(nodes: Sequence[Node]) -> list[Finding]:
     result = [one for node in known for one in _mismatch(node)]
     result += _counts(known)
     result += [one for node in known for one in (_fabric_manager(node) or _cuda(node)) + _smi(node) + _xids(node)]
+    result += [one for node in known for one in _next_kernel(node)]
     return result + _no_driver(known)
 
 
@@ -125,6 +130,17 @@ def _cuda(node: Node) -> list[Finding]:
     fix = FIX_HMM if cuda.is_hmm(problem, node.text("driver", "kind")) else FIX_CUDA
     cause = f"no CUDA program starts on {node.name}, although nvidia-smi shows its GPUs: {problem}"
     return [_of_one(node, Finding("GC-GPU-003", ERROR, (node.name,), cause, fix))]
+
+
+def _next_kernel(node: Node) -> list[Finding]:
+    """An update has brought a kernel for which there is no module: the GPUs are gone after the next boot."""
+    user_space, boots = node.text("driver", "user_space"), node.text("kernel", "boots")
+    module = node.facts["driver"]["modules"].get(boots)
+    if not node.text("driver", "loaded") or not user_space or module is None or module == user_space:
+        return []
+    held = f"the module nvidia {module}, and the libraries are {user_space}" if module else "no module nvidia"
+    cause = f"the GPUs of {node.name} are gone after its next boot: the kernel {boots} boots then, and has {held}"
+    return [_of_one(node, Finding("GC-GPU-004", WARNING, (node.name,), cause, FIX_MODULE), ROLE)]
 
 
 def _xids(node: Node) -> list[Finding]:

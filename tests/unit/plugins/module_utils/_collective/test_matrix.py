@@ -508,6 +508,34 @@ def test_cuda_that_does_not_start_although_nvidia_smi_works(kind: str, hmm: bool
     assert "GC-GPU-003" not in [one.id for one in lab.findings]
 
 
+NEXT = "5.14.0-611.el9.x86_64"
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        ("", f"the kernel {NEXT} boots then, and has no module nvidia"),
+        (
+            "570.1.1",
+            f"the kernel {NEXT} boots then, and has the module nvidia 570.1.1, and the libraries are 580.95.05",
+        ),
+        ("580.95.05", ""),
+        # A container has no kernels.
+        (None, ""),
+    ],
+)
+def test_a_kernel_that_boots_next_without_the_module(module: str | None, said: str) -> None:
+    lab = Lab()
+    lab.facts["n2"]["kernel"]["boots"] = NEXT
+    lab.facts["n2"]["driver"]["modules"] = {} if module is None else {NEXT: module}
+    found = [one for one in lab.findings if one.id == "GC-GPU-004"]
+    assert len(found) == bool(said)
+    if found:
+        assert found[0].cause == f"the GPUs of n2 are gone after its next boot: {said}"
+        assert (found[0].severity, found[0].hosts) == ("warning", ("n2",))
+        assert "--tags nvidia_driver" in found[0].command
+
+
 def test_a_broken_gpu_and_one_with_errors() -> None:
     lab = Lab()
     lab.facts["n1"]["smi_problem"] = "nvidia-smi did not end within 30 s"
