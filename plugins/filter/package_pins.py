@@ -22,6 +22,9 @@ author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
   - Reads the variables of these roles, with their defaults, so that a repository can be asked before anything changes.
+  - Where the driver is to be installed, C(kernel-devel) of the kernel that boots next is among them, by the fact
+    C(gpu_node), unless the driver's module is built for that kernel.
+  - The lists of the role monitoring are not. What no repository has of them is left out.
 positional: _input, host, has_gpus, skipped
 options:
   _input:
@@ -65,7 +68,8 @@ def package_pins(
     defaults = {name: option.get("default") for options in specs.values() for name, option in options.items()}
     found = read_variables(hostvars, str(host), lambda name: name.startswith(pins.PREFIXES))
     given = {name: value for name, value in found.items() if not isinstance(value, Unreadable)}
-    return pins.packages(given, defaults, bool(has_gpus), [str(tag) for tag in skipped])
+    facts = hostvars[host].get("ansible_facts", {}).get("gpu_node", {}) if host in hostvars else {}
+    return pins.packages(given, defaults, bool(has_gpus), [str(tag) for tag in skipped], facts)
 
 
 class FilterModule:

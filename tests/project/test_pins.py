@@ -52,7 +52,7 @@ def test_every_pin_of_a_node_with_gpus_is_asked_for(tmp_path: Path) -> None:
     """The defaults of the roles count where the inventory says nothing: they are what is installed."""
     inventory = {"openmpi_version": "4.1.1", "torch_runtime_find_links": "/srv/wheels"}
     found = handed_over(tmp_path, GPU, inventory)
-    wanted = {*PINNING.values(), "torch_runtime_packages", "monitoring_packages", "monitoring_gpu_packages"}
+    wanted = {*PINNING.values(), "torch_runtime_packages"}
     assert {entry["variable"] for entry in found["package_sources_packages"]} == wanted
     role = next(folder for folder in role_readmes.role_folders() if folder.name == "torch_runtime")
     version = role_readmes.read_defaults(role)["torch_runtime_version"]
@@ -66,7 +66,7 @@ def test_every_pin_of_a_node_with_gpus_is_asked_for(tmp_path: Path) -> None:
 
 def test_what_is_not_going_to_be_installed_is_not_asked_for(tmp_path: Path) -> None:
     inventory = {"package_sources_wheel_requirements": ["a==1"], "torch_runtime_packages": []}
-    found = handed_over(tmp_path, {}, inventory, "--skip-tags", "openmpi,monitoring")
+    found = handed_over(tmp_path, {}, inventory, "--skip-tags", "openmpi")
     assert found["package_sources_packages"] == []
     assert found["package_sources_wheel_variables"]["requirements"] == {}
 
@@ -79,7 +79,8 @@ def test_every_list_of_packages_is_asked_for() -> None:
         for name, option in role_readmes.read_options(role).items()
         if name.endswith("_packages") and option.get("elements") == "str"
     }
-    assert lists == {*pins.LISTS, "openmpi_packages"}
+    # What monitoring lists is left out where no repository has it.
+    assert lists == {*pins.LISTS, "openmpi_packages", "monitoring_packages", "monitoring_gpu_packages"}
 
 
 @pytest.mark.parametrize("role", role_readmes.role_folders(), ids=lambda role: role.name)

@@ -15,27 +15,39 @@ from typing import Any
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._cuda import versions as cuda
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.versions import NCCL_CUDA, with_defaults
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._nccl import settings as nccl
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._nvidia_driver.verdict import fits
 
 DRIVER = "nvidia_driver_version"
 #: Of the driver's packages, those that tell whether a repository has a version of it.
 KERNEL_MODULES = {"open": "kmod-nvidia-open-dkms", "proprietary": "kmod-nvidia-latest-dkms"}
 DRIVER_PROGRAMS = "nvidia-driver-cuda"
 #: The variables that are read.
-PREFIXES = ("nvidia_driver_", "cuda_toolkit_", "nccl_", "openmpi_", "torch_runtime_", "monitoring_", "shared_storage_")
+PREFIXES = ("nvidia_driver_", "cuda_toolkit_", "nccl_", "openmpi_", "torch_runtime_", "shared_storage_")
 _MORE_THAN_A_NAME = re.compile(r"-\d|[^A-Za-z0-9_.+-]")
-#: Lists of packages in whatever version.
-LISTS = ("shared_storage_packages", "torch_runtime_packages", "monitoring_packages", "monitoring_gpu_packages")
+#: Lists of packages in whatever version. Those of the role monitoring are optional.
+LISTS = ("shared_storage_packages", "torch_runtime_packages")
+#: The release of a kernel, with its architecture and, after a plus sign, its flavour (64k, debug).
+_KERNEL = re.compile(r"([0-9][0-9A-Za-z._~-]{0,99}?)(?:\.(?:x86_64|aarch64))?(?:\+([0-9a-z]{1,20}))?")
 
 
 def packages(
-    given: Mapping[str, Any], defaults: Mapping[str, Any], has_gpus: bool, skipped: Collection[str]
+    given: Mapping[str, Any],
+    defaults: Mapping[str, Any],
+    has_gpus: bool,
+    skipped: Collection[str],
+    facts: Mapping[str, Any] | None = None,
 ) -> list[dict[str, str]]:
-    """As M(baremetal.gpu_cluster.pinned_packages) takes them. ``skipped``: tags of roles and phases that do not run."""
+    """As M(baremetal.gpu_cluster.pinned_packages) takes them. ``skipped``: tags of roles and phases that do not run.
+
+    ``facts``: those of M(baremetal.gpu_cluster.gpu_node_facts) about the node. They come from it, so their shape is
+    looked at.
+    """
     values = {**defaults, **given}
     found: list[dict[str, str]] = []
     if "gpu" not in skipped:
         if has_gpus and "nvidia_driver" not in skipped:
-            found += _driver(values)
+            driver = _driver(values)
+            found += [*driver, *(_kernel(facts or {}, driver[0]["version"]) if driver else [])]
         if (has_gpus or values.get("cuda_toolkit_without_gpu")) and "cuda_toolkit" not in skipped:
             toolkits, wrong = cuda.plan({"versions": values.get(cuda.VERSIONS), "default": ""})
             found += [] if wrong else toolkits.as_dict()["packages"]
@@ -45,7 +57,7 @@ def packages(
         found += _openmpi(values)
     if "runtime" not in skipped:
         for variable in LISTS:
-            found += _listed(values, variable, has_gpus, skipped)
+            found += _listed(values, variable, skipped)
     # Two lists may name the same package.
     once = {entry["name"]: entry for entry in reversed(found)}
     return [{"name": "", "version": "", "family": "", "variable": "", **entry} for entry in reversed(once.values())]
@@ -65,14 +77,28 @@ def _driver(values: Mapping[str, Any]) -> list[dict[str, str]]:
     ]
 
 
-def _listed(values: Mapping[str, Any], variable: str, has_gpus: bool, skipped: Collection[str]) -> list[dict[str, str]]:
+def _kernel(facts: Mapping[str, Any], pin: str) -> list[dict[str, str]]:
+    """What builds the module for the kernel that boots, unless it is built. CentOS Stream drops old kernels."""
+    kernel, driver = facts.get("kernel"), facts.get("driver")
+    if not isinstance(kernel, Mapping) or not isinstance(driver, Mapping):
+        return []
+    release = str(kernel.get("boots") or kernel.get("running") or "")
+    parts = _KERNEL.fullmatch(release)
+    modules = driver.get("modules")
+    built = str(modules.get(release) or "") if isinstance(modules, Mapping) else ""
+    if parts is None or fits(pin, built):
+        return []
+    flavour = f"{parts[2]}-" if parts[2] else ""
+    return [{"name": f"kernel-{flavour}devel", "version": parts[1], "variable": "the kernel that boots next"}]
+
+
+def _listed(values: Mapping[str, Any], variable: str, skipped: Collection[str]) -> list[dict[str, str]]:
     unused = {
         "shared_storage_packages": not values.get("shared_storage_mounts"),
         "torch_runtime_packages": values.get("torch_runtime_adopt"),
-        "monitoring_gpu_packages": not has_gpus,
     }
     names = values.get(variable)
-    role = next(one for one in ("shared_storage", "torch_runtime", "monitoring") if variable.startswith(one))
+    role = next(one for one in ("shared_storage", "torch_runtime") if variable.startswith(one))
     if unused.get(variable) or role in skipped or not isinstance(names, list):
         return []
     # dnf gets the packages of the interpreter as they stand: a version in one is not asked for here.

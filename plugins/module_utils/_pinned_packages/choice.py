@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -25,7 +26,15 @@ ERR_NOT_TOGETHER = "no version fits for all packages that must have the same one
 
 FIX_NO_PACKAGE = "add the repository that has it (package_sources_repositories), or correct the name"
 FIX_NO_VERSION = "set it to one of them, or add the repository that has it"
+FIX_NO_KERNEL = (
+    "update the kernel (`dnf upgrade kernel`), reboot, then run again, because CentOS Stream drops packages of older "
+    "kernels; or add the repository that has it"
+)
 FIX_NOT_TOGETHER = "choose a version that all of them have, or complete the repository"
+
+
+#: What a module is built against: kernel-devel, kernel-64k-devel, and what requires it for one kernel.
+_KERNEL = re.compile(r"kernel-(\w+-)?devel(-matched)?")
 
 
 @dataclass(frozen=True)
@@ -141,7 +150,7 @@ def _alone(
         return [Problem(wish.place, "", rule, FIX_NO_PACKAGE)]
     if not _candidates(wish, installed, offers):
         rule = ERR_NO_VERSION.format(name=wish.name, versions=_listed(wish.name, offers))
-        return [Problem(wish.variable, value, rule, FIX_NO_VERSION)]
+        return [Problem(wish.variable, value, rule, FIX_NO_KERNEL if _KERNEL.fullmatch(wish.name) else FIX_NO_VERSION)]
     if wish.name in hidden:
         return [Problem(wish.variable, value, *hidden[wish.name])]
     return []

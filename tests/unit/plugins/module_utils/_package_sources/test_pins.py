@@ -87,8 +87,6 @@ def test_versions_of_the_inventory() -> None:
 def test_packages_in_any_version_are_asked_for_too() -> None:
     lists = {
         "torch_runtime_packages": ["python3.13", "python3.13-pip-24.2", "@python"],
-        "monitoring_packages": ["nload"],
-        "monitoring_gpu_packages": ["nvtop", "nload"],
         "shared_storage_packages": ["lustre-client"],
         "openmpi_packages": [],
     }
@@ -101,13 +99,41 @@ def test_packages_in_any_version_are_asked_for_too() -> None:
 
     assert asked(**mounts, has_gpus=True) == {
         "python3.13": "torch_runtime_packages",
-        "nload": "monitoring_packages",
-        "nvtop": "monitoring_gpu_packages",
         "lustre-client": "shared_storage_packages",
     }
-    assert set(asked()) == {"python3.13", "nload"}
-    assert set(asked("monitoring", torch_runtime_adopt="/opt/env")) == set()
+    assert set(asked()) == {"python3.13"}
+    assert set(asked(torch_runtime_adopt="/opt/env")) == set()
     assert asked("runtime", **mounts) == {}
+
+
+EL9, LARGE = "5.14.0-503.el9", "6.12.0-55.el10_0"
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        ({"kernel": {"boots": f"{EL9}.x86_64"}, "driver": {"modules": {}}}, ("kernel-devel", EL9)),
+        ({"kernel": {"boots": "", "running": f"{EL9}.x86_64"}, "driver": {}}, ("kernel-devel", EL9)),
+        ({"kernel": {"boots": f"{LARGE}.aarch64+64k"}, "driver": {"modules": {}}}, ("kernel-64k-devel", LARGE)),
+        (
+            {"kernel": {"boots": f"{EL9}.x86_64"}, "driver": {"modules": {f"{EL9}.x86_64": "570.1"}}},
+            ("kernel-devel", EL9),
+        ),
+        # The module is built: its kernel may have left the repositories.
+        ({"kernel": {"boots": f"{EL9}.x86_64"}, "driver": {"modules": {f"{EL9}.x86_64": "580.95.05"}}}, None),
+        # What a node says is not believed.
+        ({"kernel": {"boots": "5; reboot"}, "driver": {"modules": {}}}, None),
+        ({"kernel": {"boots": ["5"]}, "driver": {"modules": 7}}, None),
+        ({"kernel": "5", "driver": None}, None),
+        ({}, None),
+    ],
+)
+def test_what_builds_the_module_for_the_kernel(facts: dict[str, Any], expected: tuple[str, str] | None) -> None:
+    found = pins.packages(NO_LISTS, DEFAULTS, True, [], facts)
+    kernels = [(entry["name"], entry["version"]) for entry in found if entry["name"].startswith("kernel-")]
+    assert kernels == ([expected] if expected else [])
+    without = pins.packages(NO_LISTS, DEFAULTS, False, [], facts)
+    assert not [entry for entry in without if entry["name"].startswith("kernel-")]
 
 
 def test_the_filter_reads_the_variables_of_one_host() -> None:
@@ -115,3 +141,13 @@ def test_the_filter_reads_the_variables_of_one_host() -> None:
     hostvars = {"n1": {"openmpi_version": "4.1.1", "other": 1, **NO_LISTS}, "n2": {}}
     (found,) = filters["package_pins"](hostvars, "n1", False)
     assert found == {"name": "openmpi", "version": "4.1.1", "family": "openmpi", "variable": "openmpi_version"}
+
+
+def test_the_filter_reads_the_facts_of_that_host() -> None:
+    facts = {"gpu_node": {"kernel": {"boots": f"{EL9}.x86_64"}, "driver": {"modules": {}}}}
+    hostvars = {"n1": {"ansible_facts": facts, **NO_LISTS}, "n2": dict(NO_LISTS)}
+    names = {
+        host: {entry["name"] for entry in FilterModule().filters()["package_pins"](hostvars, host, True)}
+        for host in hostvars
+    }
+    assert names["n1"] - names["n2"] == {"kernel-devel"}

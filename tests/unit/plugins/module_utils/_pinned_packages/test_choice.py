@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages import choice
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.packages import Evr, Package
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.wishes import Wish
@@ -84,6 +86,17 @@ def test_a_wrong_pin_lists_what_there_is() -> None:
         "there are 570.10-1.el9, " in said([wish], many)[0]
         and "570.29-1.el9 and 10 older ones." in said([wish], many)[0]
     )
+
+
+@pytest.mark.parametrize("name", ["kernel-devel", "kernel-64k-devel", "kernel-devel-matched"])
+def test_a_kernel_is_updated_and_not_pinned(name: str) -> None:
+    wish = Wish(name, "5.14.0-427.el9", "", "the kernel that boots next")
+    (sentence,) = said([wish], [package(name, "5.14.0", "611.el9")])
+    assert sentence.startswith(
+        f"the kernel that boots next = '5.14.0-427.el9': no repository of the node offers that version of {name}"
+    )
+    assert "update the kernel (`dnf upgrade kernel`), reboot, then run again" in sentence
+    assert "set it to one of them" not in sentence
 
 
 def test_a_family_without_a_common_version_says_who_has_what() -> None:
