@@ -17,8 +17,6 @@ from lab import host
 from lab.settings import Paths
 from lab.shell import LabError, run, say
 
-#: The release of which the nodes and the virtual machine are made.
-SUITE = "bookworm"
 #: The package that signs the archive for all releases, and its file: .gpg until Debian 12, .pgp from Debian 13 on.
 KEYRING_PACKAGE = "debian-archive-keyring"
 KEYRINGS = tuple(Path("/usr/share/keyrings") / f"debian-archive-keyring.{ending}" for ending in ("gpg", "pgp"))
@@ -57,7 +55,7 @@ def _this_machines_mirror() -> Mirror | None:
     return mirror_in(run(["apt-get", "indextargets", "--format", form, "Created-By: Packages"]).stdout)
 
 
-def mirror() -> Mirror:
+def mirror(suite: str) -> Mirror:
     """The mirror that this machine uses for its own Debian packages, also when they are of another release."""
     if chosen := os.environ.get(MIRROR_VARIABLE):
         return Mirror(chosen)
@@ -68,13 +66,13 @@ def mirror() -> Mirror:
         found = _this_machines_mirror()
     if found is None:
         raise LabError(
-            f"this machine's apt has no mirror of Debian, of whose release {SUITE} the nodes are made: name one, as in "
+            f"this machine's apt has no mirror of Debian, of whose release {suite} the nodes are made: name one, as in "
             f"{MIRROR_VARIABLE}=http://MIRROR/debian, or set LAB_IMAGE to a CentOS image of a registry"
         )
     return found
 
 
-def keyring(candidates: Sequence[Path] = KEYRINGS) -> Path:
+def keyring(suite: str, candidates: Sequence[Path] = KEYRINGS) -> Path:
     """The file with the keys of Debian's archive, from its package where it is missing."""
     for attempt in ("as it is", "after the installation"):
         for path in candidates:
@@ -83,16 +81,16 @@ def keyring(candidates: Sequence[Path] = KEYRINGS) -> Path:
         if attempt == "as it is":
             host.install(KEYRING_PACKAGE)
     raise LabError(
-        f"cannot verify packages of Debian {SUITE}: this machine has no {candidates[0]}. "
+        f"cannot verify packages of Debian {suite}: this machine has no {candidates[0]}. "
         f"Install the package {KEYRING_PACKAGE}, or set LAB_IMAGE to a CentOS image of a registry"
     )
 
 
-def source_list(folder: Path, suite: str = SUITE) -> Path:
+def source_list(folder: Path, suite: str) -> Path:
     """Write the source list for a release below this folder."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "sources.list"
-    path.write_text("".join(f"{line}\n" for line in mirror().lines(suite, keyring())))
+    path.write_text("".join(f"{line}\n" for line in mirror(suite).lines(suite, keyring(suite))))
     return path
 
 
@@ -102,11 +100,24 @@ def connection_options() -> list[str]:
     return [line for line in dump.splitlines() if line.strip()]
 
 
-class Packages:
-    """The packages of the lab's release: their versions, and their files."""
+def candidates(policy: str) -> dict[str, str]:
+    """The versions that `apt-cache policy` would install, by package."""
+    found, name = {}, ""
+    for line in policy.splitlines():
+        word, _colon, version = line.strip().partition(":")
+        if not line.startswith(" "):
+            name = word
+        elif word == "Candidate" and version.strip() != "(none)":
+            found[name] = version.strip()
+    return found
 
-    def __init__(self, paths: Paths) -> None:
-        self.folder = paths.cache / "debian" / SUITE
+
+class Packages:
+    """The packages of a release: their versions, and their files."""
+
+    def __init__(self, paths: Paths, suite: str) -> None:
+        self.suite = suite
+        self.folder = paths.cache / "debian" / suite
 
     def _options(self) -> list[str]:
         settings = {
@@ -122,16 +133,25 @@ class Packages:
 
     def update(self) -> None:
         """Read the package lists of the mirror."""
-        say(f"asking the mirror for its lists of Debian {SUITE}")
+        say(f"asking the mirror for its lists of Debian {self.suite}")
         for name in ("lists", "cache"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
-        source_list(self.folder)
+        source_list(self.folder, self.suite)
         run(["apt-get", *self._options(), "-qq", "--error-on=any", "update"], timeout=600)
         run(["apt-cache", *self._options(), "gencaches"], timeout=600)
 
     def cache(self, *words: str) -> str:
         """What ``apt-cache`` prints; nothing for a package that is not in the lists."""
         return run(["apt-cache", *self._options(), *words], check=False).stdout
+
+    def versions(self, names: Sequence[str]) -> dict[str, str]:
+        """The newest version of each of these packages."""
+        found = candidates(self.cache("policy", *names))
+        if missing := [name for name in names if name not in found]:
+            raise LabError(
+                f"Debian {self.suite} has no package {', '.join(missing)} on the mirror that this machine uses"
+            )
+        return found
 
     def download(self, versions: Mapping[str, str], folder: Path) -> None:
         """Put the packages of these versions into a folder."""

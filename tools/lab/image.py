@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 from lab import debian, repo
+from lab.flavour import BOOKWORM, FLAVOURS, Flavour
 from lab.host import discard, limit_arguments, podman
 from lab.settings import PREFIX, RECIPE, Paths
 from lab.shell import LabError, run, say
@@ -48,13 +49,20 @@ def _digest(parts: list[bytes]) -> str:
     return whole.hexdigest()[:16]
 
 
-def _recipe_files() -> list[Path]:
-    return [*sorted(path for path in RECIPE.rglob("*") if path.is_file()), Path(repo.__file__)]
+def recipe(flavour: Flavour) -> Path:
+    """What only this flavour has: its table of packages, and files that say what it is."""
+    return RECIPE / f"el{flavour.el}"
 
 
-def base_reference() -> str:
+def _recipe_files(flavour: Flavour) -> list[Path]:
+    others = {recipe(one) for one in FLAVOURS.values() if one != flavour}
+    files = (path for path in RECIPE.rglob("*") if path.is_file() and not others & set(path.parents))
+    return [*sorted(files), Path(repo.__file__)]
+
+
+def base_reference(flavour: Flavour) -> str:
     parts = [
-        debian.SUITE.encode(),
+        flavour.suite.encode(),
         platform.machine().encode(),
         BASE_PACKAGES.read_bytes(),
         repr(BASE_OPTIONS).encode(),
@@ -62,9 +70,9 @@ def base_reference() -> str:
     return f"localhost/{PREFIX}-base:{_digest(parts)}"
 
 
-def node_reference() -> str:
-    parts = [base_reference().encode(), (registry_image() or "").encode()]
-    for path in _recipe_files():
+def node_reference(flavour: Flavour) -> str:
+    parts = [base_reference(flavour).encode(), (registry_image() or "").encode(), *map(str.encode, flavour.of_bookworm)]
+    for path in _recipe_files(flavour):
         parts += [os.path.relpath(path, RECIPE).encode(), path.read_bytes()]
     return f"localhost/{PREFIX}-node:{_digest(parts)}"
 
@@ -75,7 +83,7 @@ def exists(paths: Paths, reference: str) -> bool:
 
 def ensure(paths: Paths) -> bool:
     """Build the node image unless the cache has it. An image gets its name only when it is complete."""
-    reference = node_reference()
+    reference = node_reference(paths.flavour)
     if exists(paths, reference):
         return False
     _remove_half_built(paths)
@@ -83,10 +91,11 @@ def ensure(paths: Paths) -> bool:
         registry = registry_image()
         if registry is None:
             _ensure_base(paths, Path(folder))
-            _build(paths, Path(folder), base_reference(), "Containerfile.standin", pull=False)
+            base = base_reference(paths.flavour)
+            _build(paths, Path(folder), base, "Containerfile.standin", pull=False)
         else:
             _build(paths, Path(folder), registry, "Containerfile.registry", pull=True)
-    _remove_older(paths, keep={reference, base_reference()})
+    _remove_older(paths, keep={reference, base_reference(paths.flavour)})
     return True
 
 
@@ -96,14 +105,14 @@ def packages(text: str) -> list[str]:
 
 
 def _ensure_base(paths: Paths, folder: Path) -> None:
-    reference = base_reference()
+    reference, suite = base_reference(paths.flavour), paths.flavour.suite
     if exists(paths, reference):
         return
     say("making the root file system (once; a minute or two)")
     archive = folder / "root.tar"
     include = ",".join(packages(BASE_PACKAGES.read_text()))
     options = [*BASE_OPTIONS, *(f"--aptopt={line}" for line in debian.connection_options()), f"--include={include}"]
-    argv = ["mmdebstrap", *options, debian.SUITE, str(archive), str(debian.source_list(folder))]
+    argv = ["mmdebstrap", *options, suite, str(archive), str(debian.source_list(folder, suite))]
     run(argv, timeout=1800, env={**os.environ, "TMPDIR": str(folder)})
     podman(paths, "import", "--quiet", str(archive), reference, timeout=600)
     archive.unlink()
@@ -113,7 +122,10 @@ def _build(paths: Paths, folder: Path, base: str, containerfile: str, *, pull: b
     say(f"building the node image from {base}")
     context = folder / "context"
     shutil.copytree(RECIPE, context)
-    repo.build(context / "repo", folder)
+    own = context / "flavour"
+    shutil.copytree(recipe(paths.flavour) / "files", own)
+    _unpack_older(paths, folder / "older", own)
+    repo.build(recipe(paths.flavour) / repo.TABLE, context / "repo", folder)
     arguments = ["build", "--quiet", "--isolation", "chroot", "--file", str(context / containerfile)]
     arguments += ["--build-arg", f"BASE={base}", "--pull=missing" if pull else "--pull=never"]
     # podman 5 gives the build its own defaults, which may be above this machine's hard limits.
@@ -122,7 +134,19 @@ def _build(paths: Paths, folder: Path, base: str, containerfile: str, *, pull: b
         _pull(paths, base)
     # Named in a second step: a build that ends half-way must leave nothing that `exists` would find.
     image = podman(paths, *arguments, str(context), timeout=1800).stdout.split()[-1]
-    podman(paths, "tag", image, node_reference())
+    podman(paths, "tag", image, node_reference(paths.flavour))
+
+
+def _unpack_older(paths: Paths, scratch: Path, target: Path) -> None:
+    """The files of packages of Debian 12 that a newer release lacks, without their scripts."""
+    if not paths.flavour.of_bookworm:
+        return
+    scratch.mkdir()
+    release = debian.Packages(paths, BOOKWORM)
+    release.update()
+    release.download(release.versions(paths.flavour.of_bookworm), scratch)
+    for archive in scratch.glob("*.deb"):
+        run(["dpkg-deb", "--extract", str(archive), str(target)])
 
 
 def _pull(paths: Paths, image: str) -> None:

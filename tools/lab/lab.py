@@ -46,7 +46,7 @@ def up(paths: Paths, count: int, name: str = MAIN, *, from_saved: bool = False) 
         changed |= network.ensure_bridges()
         host.note_settings()
         changed |= host.raise_inotify(len(wanted) + len(others))
-        reference = image.node_reference()
+        reference = image.node_reference(paths.flavour)
         images = dict.fromkeys(wanted, reference)
         if from_saved:
             images = saved_nodes.images(paths, name, wanted)
@@ -131,7 +131,7 @@ def _remove_nodes(paths: Paths, name: str, going: Sequence[Node], staying: Mappi
     present = state.remove_inventory(paths.hosts_file(name))
     for node in going:
         nodes.remove(paths, node)
-    state.write_lab(paths, staying, state.read_host_keys(paths), image.node_reference())
+    state.write_lab(paths, staying, state.read_host_keys(paths), image.node_reference(paths.flavour))
     return present or bool(going)
 
 
@@ -193,7 +193,7 @@ def recreate(paths: Paths, name: str) -> None:
     host.require_root()
     node = _node(paths, name)
     with state.lock():
-        reference = image.node_reference()
+        reference = image.node_reference(paths.flavour)
         if not image.exists(paths, reference):
             raise LabError("the image's recipe has changed since the lab came up: run `make lab` first")
         nodes.create(paths, node, reference, state.ensure_key(paths))
@@ -240,7 +240,7 @@ def build_image(paths: Paths) -> None:
         built = image.ensure(paths)
         if borrowed:
             cleanup.clear(paths)
-    print(f"{image.node_reference()}: {'built' if built else 'cached'}")
+    print(f"{image.node_reference(paths.flavour)}: {'built' if built else 'cached'}")
 
 
 def status(paths: Paths) -> int:

@@ -13,10 +13,9 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from lab.settings import RECIPE
 from lab.shell import LabError, run
 
-TABLE = RECIPE / "packages.toml"
+TABLE = "packages.toml"
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ def parse_evr(text: str) -> tuple[str, str, str]:
     epoch, _colon, rest = text.rpartition(":")
     version, dash, release = rest.rpartition("-")
     if not dash or not version or not release:
-        raise LabError(f"{TABLE.name}: expected [epoch:]version-release, found {text!r}")
+        raise LabError(f"{TABLE}: expected [epoch:]version-release, found {text!r}")
     return epoch, version, release
 
 
@@ -87,9 +86,9 @@ def spec(title: str, packages: list[Package]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def build(target: Path, scratch: Path) -> None:
+def build(table: Path, target: Path, scratch: Path) -> None:
     """Make every repository of the table below `target`."""
-    for repository in load(TABLE.read_text()):
+    for repository in load(table.read_text()):
         folder = target / repository.name
         folder.mkdir(parents=True)
         for number, packages in enumerate(generations(repository.packages)):

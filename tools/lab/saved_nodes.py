@@ -17,8 +17,8 @@ from lab.settings import Node, Paths
 from lab.shell import LabError
 
 
-def _references(name: str, nodes: Sequence[Node]) -> dict[Node, str]:
-    key = saved.key(name, image.node_reference(), *(node.name for node in nodes))
+def _references(paths: Paths, name: str, nodes: Sequence[Node]) -> dict[Node, str]:
+    key = saved.key(name, image.node_reference(paths.flavour), *(node.name for node in nodes))
     return {node: f"{image.SAVED}{name}-{node.name}:{key}" for node in nodes}
 
 
@@ -28,12 +28,12 @@ def _certificates(paths: Paths, name: str) -> Path:
 
 def exist(paths: Paths, name: str, nodes: Sequence[Node]) -> bool:
     """Whether the cache has all nodes of an inventory as the roles of this checkout leave them."""
-    return all(image.exists(paths, reference) for reference in _references(name, nodes).values())
+    return all(image.exists(paths, reference) for reference in _references(paths, name, nodes).values())
 
 
 def images(paths: Paths, name: str, nodes: Sequence[Node]) -> dict[Node, str]:
     """The image of each node."""
-    references = _references(name, nodes)
+    references = _references(paths, name, nodes)
     if missing := [node.name for node, reference in references.items() if not image.exists(paths, reference)]:
         raise LabError(
             f"the cache has no saved state of this tree for {', '.join(missing)}: converge, then `lab.py save`"
@@ -43,7 +43,7 @@ def images(paths: Paths, name: str, nodes: Sequence[Node]) -> dict[Node, str]:
 
 def save(paths: Paths, name: str, nodes: Sequence[Node]) -> None:
     """Keep running nodes, all of one inventory. Each stands still meanwhile. What was kept before is removed."""
-    references = _references(name, nodes)
+    references = _references(paths, name, nodes)
     kept = _certificates(paths, name)
     shutil.rmtree(kept, ignore_errors=True)
     authority = paths.hosts_file(name).with_name(state.CERTIFICATES)

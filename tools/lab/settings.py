@@ -10,6 +10,8 @@ from pathlib import Path
 
 from project import ROOT, cache_dir
 
+from lab.flavour import DEFAULT, FLAVOURS, Flavour, chosen
+
 PREFIX = "gpulab"
 MAX_NODES = 16
 
@@ -76,10 +78,19 @@ def nodes(count: int, first: int = 1) -> list[Node]:
 
 @dataclass(frozen=True)
 class Paths:
-    """The files of one checkout's lab and the cache it uses."""
+    """The files of one checkout's lab and the cache it uses; ``el`` is the Enterprise Linux that its nodes show."""
 
     checkout: Path
     cache: Path
+    el: int = DEFAULT
+
+    @property
+    def flavour(self) -> Flavour:
+        return FLAVOURS[self.el]
+
+    def kept(self, name: str) -> Path:
+        """A folder of the cache that each flavour has for itself: none removes what another one has made."""
+        return self.cache / (name if self.el == DEFAULT else f"{name}-el{self.el}")
 
     @property
     def state(self) -> Path:
@@ -102,7 +113,7 @@ class Paths:
 
     @property
     def image_cache(self) -> Path:
-        return self.cache / "lab"
+        return self.kept("lab")
 
     @property
     def storage(self) -> Path:
@@ -116,4 +127,4 @@ class Paths:
 
 def here() -> Paths:
     """The lab of this checkout."""
-    return Paths(checkout=ROOT, cache=cache_dir().resolve())
+    return Paths(checkout=ROOT, cache=cache_dir().resolve(), el=chosen(OWNER_FILE, ROOT))

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from lab import flavour
 from lab.settings import FIRST_NODES, LOCK, OWNER_FILE, Node, Paths
 from lab.shell import LabError, run
 
@@ -67,13 +68,14 @@ def owner() -> Paths | None:
     """The checkout and cache of the lab that this machine carries, as far as it says so."""
     try:
         data = json.loads(OWNER_FILE.read_text())
-        return Paths(checkout=Path(data["checkout"]), cache=Path(data["cache"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        return Paths(checkout=Path(data["checkout"]), cache=Path(data["cache"]), el=flavour.major(str(data["el"])))
+    except (OSError, ValueError, KeyError, TypeError, LabError):
         return None
 
 
 def write_owner(paths: Paths) -> None:
-    write(OWNER_FILE, json.dumps({"checkout": str(paths.checkout), "cache": str(paths.cache)}) + "\n")
+    record = {"checkout": str(paths.checkout), "cache": str(paths.cache), "el": paths.el}
+    write(OWNER_FILE, json.dumps(record) + "\n")
 
 
 def ensure_key(paths: Paths) -> str:

@@ -32,6 +32,7 @@ if __package__ in (None, ""):
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from lab import host, network, nodes, saved, state, vm_disk, vm_ports, vm_saved
+from lab.flavour import chosen, major
 from lab.settings import Node, Paths, here
 from lab.shell import LabError, run, say
 from lab.vm_disk import Disk
@@ -116,7 +117,7 @@ class MachinePaths(Paths):
 
     @property
     def disks(self) -> Path:
-        return self.cache / "vm"
+        return self.kept("vm")
 
     @property
     def written(self) -> Path:
@@ -130,7 +131,7 @@ class MachinePaths(Paths):
     @property
     def saved(self) -> Path:
         """Not among the disks: of those only the latest stays."""
-        return self.cache / "vm-saved"
+        return self.kept("vm-saved")
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ CARDS = (
 
 def machine_paths() -> MachinePaths:
     paths = here()
-    return MachinePaths(checkout=paths.checkout, cache=paths.cache)
+    return MachinePaths(checkout=paths.checkout, cache=paths.cache, el=chosen(OWNER_FILE, paths.checkout))
 
 
 def qemu_argv(disk: Disk, written: Path, begin: Saved | None = None) -> list[str]:
@@ -265,8 +266,9 @@ def owner() -> tuple[MachinePaths, str] | None:
     """The checkout that started the machine, and the disk it runs from."""
     try:
         data = json.loads(OWNER_FILE.read_text())
-        return MachinePaths(checkout=Path(data["checkout"]), cache=Path(data["cache"])), str(data["disk"])
-    except (OSError, ValueError, KeyError, TypeError):
+        paths = MachinePaths(checkout=Path(data["checkout"]), cache=Path(data["cache"]), el=major(str(data["el"])))
+        return paths, str(data["disk"])
+    except (OSError, ValueError, KeyError, TypeError, LabError):
         return None
 
 
@@ -392,7 +394,7 @@ def _make_disk(paths: MachinePaths, disk: Disk, begin: Saved | None) -> None:
 def _start(paths: MachinePaths, disk: Disk, begin: Saved | None) -> None:
     _refuse_taken_network()
     RUN.mkdir(mode=0o700)
-    record = {"checkout": str(paths.checkout), "cache": str(paths.cache), "disk": disk.folder.name}
+    record = {"checkout": str(paths.checkout), "cache": str(paths.cache), "el": paths.el, "disk": disk.folder.name}
     state.write(OWNER_FILE, json.dumps(record) + "\n")
     if begin is None:
         _keys(paths)

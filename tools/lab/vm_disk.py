@@ -49,25 +49,13 @@ class Disk:
         return self.folder / "root.raw"
 
 
-def dependency(listed: str) -> str:
+def dependency(listed: str, suite: str) -> str:
     """The package that `apt-cache depends` names first: a meta package points at the current kernel."""
     for line in listed.splitlines():
         kind, _colon, name = line.strip().partition(": ")
         if kind == "Depends" and not name.startswith("<"):
             return name
-    raise LabError(f"Debian {debian.SUITE} has no package {KERNEL} on the mirror that this machine uses")
-
-
-def candidates(policy: str) -> dict[str, str]:
-    """The versions that `apt-cache policy` would install, by package."""
-    found, name = {}, ""
-    for line in policy.splitlines():
-        word, _colon, version = line.strip().partition(":")
-        if not line.startswith(" "):
-            name = word
-        elif word == "Candidate" and version.strip() != "(none)":
-            found[name] = version.strip()
-    return found
+    raise LabError(f"Debian {suite} has no package {KERNEL} on the mirror that this machine uses")
 
 
 def fingerprint(reference: str, packages: Mapping[str, str], files: Mapping[str, bytes]) -> str:
@@ -99,34 +87,29 @@ def load_order(modules_dep: str, wanted: Sequence[str]) -> list[str]:
 
 def _packages(release: debian.Packages) -> dict[str, str]:
     """The packages that go into the disk, with their versions."""
-    wanted = (dependency(release.cache("depends", KERNEL)), BUSYBOX, *AUDIT)
-    found = candidates(release.cache("policy", *wanted))
-    if missing := [name for name in wanted if name not in found]:
-        raise LabError(
-            f"Debian {debian.SUITE} has no package {', '.join(missing)} on the mirror that this machine uses"
-        )
-    return found
+    wanted = (dependency(release.cache("depends", KERNEL), release.suite), BUSYBOX, *AUDIT)
+    return release.versions(wanted)
 
 
-def _disk(cache: Path, packages: Mapping[str, str]) -> Disk:
+def _disk(paths: Paths, cache: Path, packages: Mapping[str, str]) -> Disk:
     files = {path.name: path.read_bytes() for path in GUEST.iterdir()}
-    return Disk(cache / fingerprint(image.node_reference(), packages, files))
+    return Disk(cache / fingerprint(image.node_reference(paths.flavour), packages, files))
 
 
 def ensure(paths: Paths, cache: Path) -> Disk:
     """Make the disk unless the cache has it. It gets its name only when it is complete."""
     if platform.machine() != "x86_64":
         raise LabError(f"the virtual machine is an x86_64, and this machine is {platform.machine()}")
-    release = debian.Packages(paths)
+    release = debian.Packages(paths, paths.flavour.suite)
     # Without package lists there is no disk either.
     with contextlib.suppress(LabError):
-        disk = _disk(cache, _packages(release))
+        disk = _disk(paths, cache, _packages(release))
         if disk.folder.exists():
             return disk
     # A mirror removes old versions: what old lists name cannot be downloaded.
     release.update()
     packages = _packages(release)
-    disk = _disk(cache, packages)
+    disk = _disk(paths, cache, packages)
     cache.mkdir(parents=True, exist_ok=True)
     for folder in cache.glob("build-*"):
         host.discard(folder)
@@ -173,7 +156,8 @@ def _export_image(paths: Paths, archive: Path) -> None:
         paths.image_cache.mkdir(parents=True, exist_ok=True)
         image.ensure(paths)
         host.podman(paths, "rm", "--force", "--ignore", name)
-        host.podman(paths, "create", f"--name={name}", "--network=none", "--pull=never", image.node_reference(), "true")
+        reference = image.node_reference(paths.flavour)
+        host.podman(paths, "create", f"--name={name}", "--network=none", "--pull=never", reference, "true")
         try:
             host.podman(paths, "export", f"--output={archive}", name, timeout=300)
         finally:

@@ -24,7 +24,7 @@ from typing import Any
 
 import pytest
 import yaml
-from lab import settings, vm, vm_disk, vm_ports, vm_saved
+from lab import debian, settings, vm, vm_disk, vm_ports, vm_saved
 from lab.shell import LabError
 
 PATHS = vm.MachinePaths(checkout=Path("/a checkout"), cache=Path("/cache"))
@@ -170,9 +170,9 @@ def test_a_pid_that_was_given_to_another_is_not_the_machine(
 
 def test_kernel_package_is_what_the_meta_package_points_at() -> None:
     listed = "linux-image-cloud-amd64\n  Depends: linux-image-6.1.0-56-cloud-amd64\n  Conflicts: <other>\n"
-    assert vm_disk.dependency(listed) == "linux-image-6.1.0-56-cloud-amd64"
+    assert vm_disk.dependency(listed, "bookworm") == "linux-image-6.1.0-56-cloud-amd64"
     with pytest.raises(LabError, match="Debian bookworm has no package linux-image-cloud-amd64 on the mirror"):
-        vm_disk.dependency("")
+        vm_disk.dependency("", "bookworm")
 
 
 def test_versions_are_those_that_apt_would_install() -> None:
@@ -180,7 +180,7 @@ def test_versions_are_those_that_apt_would_install() -> None:
         "busybox-static:\n  Installed: 1:1.35.0-3\n  Candidate: 1:1.35.0-4\n  Version table:\n     1:1.35.0-4 500\n"
     )
     none = "auditd:\n  Installed: (none)\n  Candidate: (none)\n  Version table:\n"
-    assert vm_disk.candidates(policy + none) == {"busybox-static": "1:1.35.0-4"}
+    assert debian.candidates(policy + none) == {"busybox-static": "1:1.35.0-4"}
 
 
 def test_disk_is_named_after_everything_that_goes_into_it(monkeypatch: pytest.MonkeyPatch) -> None:

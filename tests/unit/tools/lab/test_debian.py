@@ -55,18 +55,18 @@ def listed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_a_machine_that_never_asked_its_mirror_does_so_first(listed: list[str]) -> None:
     listed += ["", TRIXIE]
-    assert debian.mirror().archive == "http://mirror.example/debian/"
+    assert debian.mirror("bookworm").archive == "http://mirror.example/debian/"
 
 
 def test_ubuntu_is_asked_for_a_mirror_of_debian(listed: list[str]) -> None:
     listed += [NOBLE, NOBLE]
     with pytest.raises(LabError, match=r"apt has no mirror of Debian.*name one, as in LAB_DEBIAN_MIRROR=http://"):
-        debian.mirror()
+        debian.mirror("bookworm")
 
 
 def test_a_site_without_internet_names_its_mirror(listed: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(debian.MIRROR_VARIABLE, "http://site.example/debian")
-    assert debian.mirror() == Mirror("http://site.example/debian")
+    assert debian.mirror("bookworm") == Mirror("http://site.example/debian")
 
 
 def test_the_keyring_comes_from_its_package_where_it_is_missing(
@@ -77,12 +77,12 @@ def test_the_keyring_comes_from_its_package_where_it_is_missing(
     installed: list[str] = []
     monkeypatch.setattr(debian.host, "install", installed.append)
     with pytest.raises(LabError, match=r"cannot verify packages of Debian bookworm: .* debian-archive-keyring"):
-        debian.keyring(files)
+        debian.keyring("bookworm", files)
     assert installed == [debian.KEYRING_PACKAGE]
     files[1].touch()
-    assert debian.keyring(files) == files[1] and installed == [debian.KEYRING_PACKAGE]
+    assert debian.keyring("bookworm", files) == files[1] and installed == [debian.KEYRING_PACKAGE]
     files[0].touch()
-    assert debian.keyring(files) == files[0]
+    assert debian.keyring("bookworm", files) == files[0]
 
 
 def test_a_running_lab_is_not_taken_for_a_leftover_of_the_one_inside() -> None:

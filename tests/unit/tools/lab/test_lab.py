@@ -15,6 +15,7 @@ import pytest
 import yaml
 from lab import host, image, lab, repo, state
 from lab import nodes as containers
+from lab.flavour import FLAVOURS
 from lab.settings import FIRST_NODES, MAX_NODES, Node, Paths, nodes
 from lab.shell import LabError, run
 
@@ -55,8 +56,9 @@ def test_incomplete_version_is_refused(text: str) -> None:
         repo.parse_evr(text)
 
 
-def test_every_version_of_the_table_is_built_once() -> None:
-    for repository in repo.load(repo.TABLE.read_text()):
+@pytest.mark.parametrize("el", FLAVOURS)
+def test_every_version_of_the_table_is_built_once(el: int) -> None:
+    for repository in repo.load((image.recipe(FLAVOURS[el]) / repo.TABLE).read_text()):
         rows = repo.generations(repository.packages)
         for row in rows:
             names = [package.name for package in row]
@@ -212,14 +214,14 @@ def test_a_file_is_replaced_in_one_step_and_only_when_it_differs(tmp_path: Path)
 
 def test_image_is_named_after_its_recipe(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("LAB_IMAGE", raising=False)
-    before = image.node_reference()
-    assert before == image.node_reference()
+    before = image.node_reference(FLAVOURS[9])
+    assert before == image.node_reference(FLAVOURS[9])
     monkeypatch.setenv("LAB_IMAGE", "quay.io/centos/centos:stream9")
-    assert image.node_reference() != before
+    assert image.node_reference(FLAVOURS[9]) != before
     monkeypatch.delenv("LAB_IMAGE")
     (tmp_path / "file").write_text("other")
     monkeypatch.setattr(image, "RECIPE", tmp_path)
-    assert image.node_reference() != before
+    assert image.node_reference(FLAVOURS[9]) != before
 
 
 def test_package_lists_have_comments() -> None:

@@ -87,7 +87,7 @@ def test_every_folder_of_the_tree_decides_or_is_known_not_to() -> None:
 
 def test_only_the_whole_set_of_nodes_is_used(tree: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     paths = Paths(checkout=tmp_path, cache=tmp_path / "cache")
-    monkeypatch.setattr(saved_nodes.image, "node_reference", lambda: "image:1")
+    monkeypatch.setattr(saved_nodes.image, "node_reference", lambda _flavour: "image:1")
     monkeypatch.setattr(saved_nodes.image, "exists", lambda _paths, reference: "-n12:" not in reference)
     assert not saved_nodes.exist(paths, "jobs", nodes(3, 11))
     with pytest.raises(LabError, match=r"no saved state of this tree for n12: converge, then `lab\.py save`"):
@@ -95,7 +95,7 @@ def test_only_the_whole_set_of_nodes_is_used(tree: Path, monkeypatch: pytest.Mon
     assert saved_nodes.exist(paths, "jobs", nodes(1, 11))
     # One node alone is another cluster: the members stand in the files of each.
     (alone,) = saved_nodes.images(paths, "jobs", nodes(1, 11)).values()
-    assert alone not in saved_nodes._references("jobs", nodes(3, 11)).values()
+    assert alone not in saved_nodes._references(paths, "jobs", nodes(3, 11)).values()
 
 
 def test_the_authority_of_saved_nodes_is_kept_with_them(
@@ -110,7 +110,7 @@ def test_the_authority_of_saved_nodes_is_kept_with_them(
     class Done:
         stdout = "localhost/gpulab-saved-jobs-n11:older\n"
 
-    monkeypatch.setattr(saved_nodes.image, "node_reference", lambda: "image:1")
+    monkeypatch.setattr(saved_nodes.image, "node_reference", lambda _flavour: "image:1")
     monkeypatch.setattr(saved_nodes.host, "podman", lambda _paths, *words, **_more: commands.append(words) or Done())
     saved_nodes.save(paths, "jobs", nodes(1, 11))
     assert [words[0] for words in commands] == ["exec", "commit", "images", "rmi"]
