@@ -27,7 +27,14 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.c
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.program import BusyError, ChangeError
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import worker
 
-NETWORK = Change(what="network", base="/run/gpu-cluster-network", unit="gpu-cluster-network.service", worker=worker)
+#: NetworkManager's checkpoint would bring the network back as well, but not the files as they were.
+NETWORK = Change(
+    what="network",
+    base="/run/gpu-cluster-network",
+    unit="gpu-cluster-network.service",
+    worker=worker,
+    afterwards=True,
+)
 
 ERR_FOREIGN = (
     "NetworkManager holds a checkpoint that is not ours (%s, %s): another program, such as nmstate or Cockpit, is "

@@ -4,8 +4,8 @@
 """The program that changes a node's network and takes the change back unless it is confirmed.
 
 The format of its job is in the docstring of ``change.py``. Until it is confirmed, nothing below /etc is touched: the
-profiles lie in /run, so a power cycle undoes them. Two things bring the old state back: this program at its deadline,
-and NetworkManager's own checkpoint a little later, should this program be killed.
+profiles lie in /run, so a power cycle undoes them. This program brings the old state back at its deadline, and once more
+started by systemd when it was killed. NetworkManager's own checkpoint ends a little later, should both not be.
 """
 
 from __future__ import annotations
@@ -539,6 +539,10 @@ class Worker(Program):
             notes.append(f"NetworkManager's checkpoint was of no use ({error})")
         for entry in self.job["profiles"]:
             self.forget_runtime(entry["name"])
+        try:
+            self.restore_files()
+        except OSError as error:
+            notes.append(f"{error.filename or 'a file'}: {error.strerror}")
         for key, value in self.before.get("values", {}).items():
             if value is not None and read_value(key) != value:
                 try:
@@ -552,6 +556,22 @@ class Worker(Program):
         differences = self.wait_until_restored(notes)
         self.checkpoint = ""
         self.say("undone", restored=not differences, differences=differences, notes=notes)
+
+    def restore_files(self) -> None:
+        """Give the profiles below /etc back as they were, byte by byte.
+
+        NetworkManager from 1.48 on writes a profile that it rolls back to /etc itself, in its own words and without
+        comments (commit c979bfeb8b), and under another name where the old one is taken.
+        """
+        if "profiles" not in self.before:
+            return
+        for name, text in self.before["profiles"].items():
+            put_back(os.path.join(PERSISTENT, name), text, 0o600)
+        uuids = {entry["uuid"] for entry in self.job["profiles"]}
+        for path in set(keyfile_digests()) - set(self.before["digests"]):
+            said = re.search(r"^uuid=(\S+)$", read_text(path) or "", re.MULTILINE)
+            if said and said[1] in uuids:
+                os.unlink(path)
 
     def wait_until_restored(self, notes: list[str]) -> list[str]:
         """What is still not as before; what NetworkManager did not bring back by itself is brought back by hand."""

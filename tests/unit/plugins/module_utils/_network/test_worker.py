@@ -183,6 +183,58 @@ def test_who_has_longer_to_confirm_has_longer_to_come_up(
     assert argv[argv.index("--wait") + 1] == str(activation)
 
 
+OURS, UUID = "gpu-cluster-fab0.nmconnection", "0b5b1f6e-0000-5000-8000-000000000001"
+
+
+@pytest.mark.parametrize("before", [f"# Managed by Ansible\n[connection]\nuuid={UUID}\n", None])
+@pytest.mark.parametrize("since", ["1.42", "1.48"])
+def test_the_undo_gives_the_profiles_back_byte_by_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, since: str, before: str | None
+) -> None:
+    """From 1.48 on NetworkManager writes what it rolls back to /etc, also under a new name."""
+    etc, run = tmp_path / "etc", tmp_path / "run"
+    etc.mkdir()
+    run.mkdir()
+    others = etc / "eth0.nmconnection"
+    others.write_text("[connection]\nuuid=of-somebody\n")
+    if before is not None:
+        (etc / OURS).write_text(before)
+    (tmp_path / "job.json").write_text(
+        json.dumps(
+            {
+                "run_id": "1",
+                "client": "",
+                "confirm_seconds": 30,
+                "sysctl": None,
+                "profiles": [{"name": OURS, "uuid": UUID}],
+            }
+        )
+    )
+    monkeypatch.setattr(worker, "PERSISTENT", str(etc))
+    monkeypatch.setattr(worker, "RUNTIME", str(run))
+    monkeypatch.setattr(worker, "command", lambda *_argv, **_options: "")
+    one = worker.Worker(str(tmp_path))
+    one.before = {"profiles": {OURS: before}, "digests": worker.keyfile_digests()}
+    files = {path.name: path.read_text() for path in etc.iterdir()}
+    (run / OURS).write_text(f"[connection]\nuuid={UUID}\n[ethernet]\nmtu=1400\n")
+
+    def rollback(method: str, *_arguments: str) -> str:
+        assert method == "CheckpointRollback"
+        if since == "1.48":
+            (etc / OURS).write_text(f"[connection]\nid=fab0\nuuid={UUID}\n")
+            (etc / f"fab0-{UUID}.nmconnection").write_text(f"[connection]\nid=fab0\nuuid={UUID}\n")
+            # What somebody else has added meanwhile is not ours.
+            (etc / "new.nmconnection").write_text("[connection]\nuuid=new\n")
+        return ""
+
+    monkeypatch.setattr(worker, "checkpoint_call", rollback)
+    monkeypatch.setattr(one, "wait_until_restored", lambda _notes: [])
+    one.undo("no reason")
+    (etc / "new.nmconnection").unlink(missing_ok=True)
+    assert {path.name: path.read_text() for path in etc.iterdir()} == files
+    assert one.state["state"] == "undone" and list(run.iterdir()) == []
+
+
 def test_a_file_is_moved_over_one_that_is_there_and_an_obstacle_is_named(tmp_path: Path) -> None:
     """The label of its new place is seen on the virtual machine only."""
     source, target = tmp_path / "a", tmp_path / "b"
