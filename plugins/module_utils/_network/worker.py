@@ -4,8 +4,8 @@
 """The program that changes a node's network and takes the change back unless it is confirmed.
 
 The format of its job is in the docstring of ``change.py``. Until it is confirmed, nothing below /etc is touched: the
-profiles lie in /run, so a power cycle undoes them. This program brings the old state back at its deadline, and once more
-started by systemd when it was killed. NetworkManager's own checkpoint ends a little later, should both not be.
+profiles lie in /run, so a power cycle undoes them. This program brings the old state back at its deadline. When it is
+killed, systemd starts it once more to do that; should that fail too, NetworkManager's own checkpoint is the last one.
 """
 
 from __future__ import annotations
