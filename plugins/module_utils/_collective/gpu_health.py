@@ -135,7 +135,7 @@ def _cuda(node: Node) -> list[Finding]:
 def _next_kernel(node: Node) -> list[Finding]:
     """An update has brought a kernel for which there is no module: the GPUs are gone after the next boot."""
     user_space, boots = node.text("driver", "user_space"), node.text("kernel", "boots")
-    module = node.facts["driver"]["modules"].get(boots)
+    module = node.facts["driver"].get("modules", {}).get(boots)
     if not node.text("driver", "loaded") or not user_space or module is None or module == user_space:
         return []
     held = f"the module nvidia {module}, and the libraries are {user_space}" if module else "no module nvidia"
