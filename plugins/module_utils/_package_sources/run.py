@@ -268,7 +268,7 @@ def _ask_repositories(asking: Asking, defined: Sequence[Wish], routes: Routes, p
         route = routes.route(wish.proxy)
         url = wish.metalink or f"{wish.baseurl}/{verdict.REPOMD}"
         if not _can_be_asked(route):
-            warnings.append(WARN_NOT_ASKED.format(url=url, proxy=route.proxy.rsplit("@", 1)[-1]))
+            warnings.append(WARN_NOT_ASKED.format(url=url, proxy=(route.proxy or "").rsplit("@", 1)[-1]))
         else:
             questions[wish.id] = probe.Question(url, route)
     keys = [question for wish in defined for question in _key_questions(wish, routes)]
