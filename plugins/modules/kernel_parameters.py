@@ -243,7 +243,8 @@ def tuned() -> boot.Tuned:
         return boot.Tuned()
     paths = [path for folder in boot.TUNED_FOLDERS for path in glob.glob(f"{folder}/*/tuned.conf")]
     settings = boot.tuned_settings(names, {path: read_text(path) for path in paths})
-    return boot.Tuned(" ".join(names), boot.reapplies(read_text(boot.TUNED_SETTINGS)), settings)
+    main = read_text(boot.TUNED_SETTINGS)
+    return boot.Tuned(" ".join(names), boot.reapplies(main), settings, boot.excluded(main))
 
 
 def overrides(

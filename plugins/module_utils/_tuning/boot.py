@@ -16,6 +16,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import whole_number
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem
@@ -36,6 +37,9 @@ EFFECT_SETS = "is read after %s and sets it to '%s' at the next boot"
 EFFECT_TAKES_OUT = "is read after %s and takes it out, so that it has the kernel's own value after the next boot"
 EFFECT_MASKS = "stands in an earlier folder under the same name, so that %s is not read at boot"
 EFFECT_TUNED = "sets it to '%s' whenever tuned starts: profile %s, with reapply_sysctl = 0 in " + TUNED_SETTINGS
+EFFECT_TUNED_EXCLUDED = (
+    "sets it to '%s' whenever tuned starts: profile %s, with the key among reapply_sysctl_exclude in " + TUNED_SETTINGS
+)
 EFFECT_TUNED_LAST = "sets it to '%s' whenever tuned starts, which reads that file last"
 ERR_RAILS = f"static_network set it to '%s' for its rails, in {RAILS_PATH}; this one would win"
 ERR_FOLDER = "the file would not be read at boot: expected a name that ends in .conf, in one of {}".format(
@@ -62,11 +66,19 @@ def parse(text: str) -> dict[str, str | None]:
 
 @dataclass(frozen=True)
 class Tuned:
-    """What tuned will do when it starts: the profile's settings, and whether it applies the sysctl files after them."""
+    """What tuned will do when it starts: the profile's settings, and whether it applies the sysctl files after them.
+
+    ``excluded``: patterns of keys that it leaves out then (tuned 2.27 and newer).
+    """
 
     profile: str = ""
     reapply: bool = True
     settings: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    excluded: Sequence[str] = ()
+
+    def applies_again(self, key: str) -> bool:
+        """Whether the sysctl files have the last word about a key."""
+        return self.reapply and not any(fnmatchcase(key, pattern) for pattern in self.excluded)
 
 
 def folder_problems(path: str) -> list[Problem]:
@@ -128,14 +140,15 @@ def tuned_overrides(parameters: Sequence[Parameter], tuned: Tuned, sysctl_conf: 
     found = []
     late = parse(sysctl_conf) if tuned.reapply else {}
     for parameter in parameters:
-        value = late.get(parameter.path)
+        again = tuned.applies_again(parameter.key)
+        value = late.get(parameter.path) if again else None
         if value is not None and value != parameter.wanted:
             found.append(Override(parameter.key, parameter.wanted, SYSCTL_CONF, EFFECT_TUNED_LAST % value))
-        if not tuned.reapply and parameter.path in tuned.settings:
+        if not again and parameter.path in tuned.settings:
             value, path = tuned.settings[parameter.path]
             value = _wins(value, parameter.wanted)
             if value is not None:
-                effect = EFFECT_TUNED % (value, tuned.profile)
+                effect = (EFFECT_TUNED_EXCLUDED if tuned.reapply else EFFECT_TUNED) % (value, tuned.profile)
                 found.append(Override(parameter.key, parameter.wanted, path, effect))
     return found
 
@@ -158,6 +171,12 @@ def reapplies(text: str) -> bool:
     """Whether tuned applies the sysctl files after its profile, as it does by default; from tuned-main.conf."""
     parser = _parser("[main]\n" + text)
     return parser.get("main", "reapply_sysctl", fallback="1").strip().lower() in ("1", "true", "yes", "on")
+
+
+def excluded(text: str) -> list[str]:
+    """The patterns of keys that tuned does not apply again; from tuned-main.conf, where , and ; separate them."""
+    listed = _parser("[main]\n" + text).get("main", "reapply_sysctl_exclude", fallback="")
+    return [pattern.strip() for pattern in re.split(r"[,;]", listed) if pattern.strip()]
 
 
 def tuned_settings(names: Sequence[str], profiles: Mapping[str, str]) -> dict[str, tuple[str, str]]:

@@ -184,6 +184,31 @@ def test_tuned_wins_when_it_does_not_apply_our_file_again() -> None:
     assert tuned(reapply=False, name="") == []
 
 
+@pytest.mark.parametrize(
+    ("text", "patterns"),
+    [
+        ("", []),
+        ("# reapply_sysctl_exclude = x\n", []),
+        (
+            "reapply_sysctl_exclude = net.ipv4.tcp_rmem, net.core.*;vm.swappiness\n",
+            ["net.ipv4.tcp_rmem", "net.core.*", "vm.swappiness"],
+        ),
+        ("reapply_sysctl_exclude =\n", []),
+    ],
+)
+def test_what_tuned_leaves_out_when_it_applies_our_file_again(text: str, patterns: list[str]) -> None:
+    assert boot.excluded(text) == patterns
+
+
+def test_the_profile_wins_for_keys_that_are_left_out() -> None:
+    state = boot.Tuned("fast", True, boot.tuned_settings(["fast"], PROFILES), ["net.ipv4.tcp_r*"])
+    found = boot.tuned_overrides([PROBING, RMEM], state, "net.ipv4.tcp_rmem = 1 2 3\n")
+    assert [f"{one.variable}: {one.sentence()}" for one in found] == [
+        "net.ipv4.tcp_rmem: /usr/lib/tuned/base/tuned.conf sets it to '4096 87380 16777216' whenever tuned starts: "
+        "profile fast, with the key among reapply_sysctl_exclude in /etc/tuned/tuned-main.conf"
+    ]
+
+
 def test_tuned_reads_sysctl_conf_last() -> None:
     text = "net.ipv4.tcp_mtu_probing = 0\n"
     assert tuned(reapply=True, sysctl_conf=text) == [
