@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import resource
 import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -235,7 +236,10 @@ def podman_variables(paths: Paths) -> dict[str, str]:
 def podman(
     paths: Paths, *arguments: str, check: bool = True, stdin: bytes | None = None, timeout: float | None = 120
 ) -> CompletedProcess[str]:
-    argv = podman_argv(paths, arguments)
-    return run(
-        argv, check=check, stdin=stdin, timeout=timeout, env={**os.environ, **podman_variables(paths)}, cwd=Path("/")
-    )
+    argv, environment = podman_argv(paths, arguments), {**os.environ, **podman_variables(paths)}
+    if stdin is None:
+        return run(argv, check=check, timeout=timeout, env=environment, cwd=Path("/"))
+    # What it reads, `podman cp -` leaves among its temporary files.
+    with tempfile.TemporaryDirectory(prefix="stdin-", dir=environment["TMPDIR"]) as scratch:
+        environment["TMPDIR"] = scratch
+        return run(argv, check=check, stdin=stdin, timeout=timeout, env=environment, cwd=Path("/"))

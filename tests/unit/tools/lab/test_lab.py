@@ -248,3 +248,15 @@ def test_a_lab_of_another_checkout_is_named_and_replaced(
     assert lab._clear_what_is_not_ours(PATHS)
     assert cleared == [other]
     assert "replacing the lab that was started from /other" in "".join(capsys.readouterr())
+
+
+def test_what_podman_reads_leaves_no_file_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`podman cp -` keeps a copy of its standard input among its temporary files, one for each start of a node."""
+    paths = Paths(checkout=tmp_path, cache=tmp_path)
+
+    def podman(_argv: object, *, env: dict[str, str], **_more: object) -> None:
+        (Path(env["TMPDIR"]) / "1234567890").write_bytes(b"what it has read")
+
+    monkeypatch.setattr(host, "run", podman)
+    host.podman(paths, "cp", "-", "node:/", stdin=b"archive")
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
