@@ -218,6 +218,7 @@ def changes(ended: Ended, name: str) -> int:
     return int(found.group(1))
 
 
+@pytest.mark.long
 def test_all_nodes_install_the_same_files_from_one_lock(
     cluster: Cluster, all_nodes: list[Node], tmp_path: Path
 ) -> None:

@@ -69,6 +69,7 @@ def test_a_vlan_that_nobody_else_has_is_taken_back(machine: Cluster) -> None:
     taken_back(machine, interfaces, "VLAN 42 on eth0", "no fresh ssh connection")
 
 
+@pytest.mark.long
 def test_a_bond_whose_active_port_leads_elsewhere_is_taken_back(machine: Cluster) -> None:
     interfaces = [
         {
