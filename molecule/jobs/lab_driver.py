@@ -21,6 +21,8 @@ RELEASE = "5.14.0-570.el9"
 KERNEL = f"{RELEASE}.x86_64"
 OLD, NEW = "570.172.08", "580.95.05"
 STREAMS = {OLD: "570-open", NEW: "580-open"}
+#: Where the loader of the nodes, which is Debian's, looks without being told.
+CUDA_LIBRARY = "/usr/lib/x86_64-linux-gnu/libcuda.so.1"
 #: A package of the name whose compiler is missing, as dkms found it in open-gpu-kernel-modules issue 805.
 BROKEN_COMPILER = "11.4.0-1.el9"
 
@@ -144,6 +146,15 @@ def kernel_module(folder: Path, version: str, kind: str) -> bytes:
     return result.read_bytes()
 
 
+def cuda_library(folder: Path, result: int = 0) -> bytes:
+    """A libcuda.so.1 whose cuInit() gives this result. It needs no other library, so it loads on every node."""
+    source, library = folder / "cuda.c", folder / "libcuda.so.1"
+    source.write_text(f"int cuInit(unsigned flags) {{ return {result}; }}\n")
+    command = ["gcc", "-shared", "-fPIC", "-nostdlib", "-o", str(library), str(source)]
+    subprocess.run(command, check=True, timeout=240)
+    return library.read_bytes()
+
+
 def tools() -> list[StandIn]:
     """The kernel that boots, what builds modules for it, and the boot loader's tool."""
     modules = f"/usr/lib/modules/{KERNEL}"
@@ -198,6 +209,7 @@ def driver(folder: Path, version: str) -> list[StandIn]:
     libraries: dict[str, Content] = {
         f"/usr/lib64/{library}": b"\x7fELF stand-in",
         "/usr/lib64/libnvidia-ml.so.1": library,
+        CUDA_LIBRARY: cuda_library(folder),
     }
     # The name has changed with branch 580.
     manager = "nvidia-fabric-manager" if int(version.split(".")[0]) < 580 else "nvidia-fabricmanager"

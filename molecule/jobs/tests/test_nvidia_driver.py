@@ -8,6 +8,7 @@ The node is a container and cannot reboot. With consent, a script stands in for 
 
 from __future__ import annotations
 
+import base64
 import re
 import shlex
 from collections.abc import Iterator
@@ -125,7 +126,7 @@ def test_a_version_that_cannot_be_is_refused(cluster: Cluster) -> None:
         assert "Look at the GPUs" not in ended.text
 
 
-def test_a_driver_from_a_silent_failure_to_its_removal(node: Node) -> None:
+def test_a_driver_from_a_silent_failure_to_its_removal(node: Node, tmp_path: Path) -> None:
     """One story, because each step needs what the one before has left."""
     check_mode_foresees_it(node)
     a_build_that_failed_silently_is_named(node)
@@ -133,6 +134,7 @@ def test_a_driver_from_a_silent_failure_to_its_removal(node: Node) -> None:
     node.run(REBOOTS)
     a_second_run_changes_nothing_and_reboots_under_nobody(node)
     with_consent_it_reboots_and_verifies(node)
+    cuda_that_does_not_start_is_told(node, tmp_path)
     a_job_keeps_the_driver_that_it_runs_with(node)
     one_variable_changes_the_branch(node)
     a_removal_leaves_nothing(node)
@@ -200,6 +202,18 @@ def with_consent_it_reboots_and_verifies(node: Node) -> None:
     assert node.run("cat /sys/module/nvidia/version") == f"{NEW}\n"
     verified = r"Refuse a driver that does not run as it should\] \**\s+ok: "
     assert re.search(verified, ended.text), ended.text
+
+
+def cuda_that_does_not_start_is_told(node: Node, folder: Path) -> None:
+    """As with open modules on EL 9.6 and EL 10.0: nvidia-smi shows everything, and no program can begin."""
+    broken = base64.b64encode(lab_driver.cuda_library(folder, result=3)).decode()
+    node.run(f"mv {lab_driver.CUDA_LIBRARY} /run/libcuda; echo {broken} | base64 -d > {lab_driver.CUDA_LIBRARY}")
+    try:
+        ended = node.apply()
+    finally:
+        node.run(f"mv /run/libcuda {lab_driver.CUDA_LIBRARY}")
+    said = "no CUDA program starts: cuInit() of libcuda.so.1 ends with 3 (CUDA_ERROR_NOT_INITIALIZED); write `options"
+    assert ended.code == 2 and node.changes(ended) == 0 and said in one_line(ended), ended.text
 
 
 def a_job_keeps_the_driver_that_it_runs_with(node: Node) -> None:
