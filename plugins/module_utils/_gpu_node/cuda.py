@@ -56,6 +56,6 @@ def is_hmm(said: str, kind: str) -> bool:
     """Whether this problem is the known one of open modules with the kernels of EL 9.6 and EL 10.0.
 
     Their heterogeneous memory management (HMM) keeps CUDA from starting: NVIDIA/open-gpu-kernel-modules, issues 901
-    and 947, with drivers of the branches 570, 575 and 580.
+    and 947, with drivers of the branches 570, 575 and 580. ``kind`` is empty where nobody can tell.
     """
-    return kind == "open" and RESULTS[NOT_INITIALIZED] in said
+    return kind != "proprietary" and RESULTS[NOT_INITIALIZED] in said

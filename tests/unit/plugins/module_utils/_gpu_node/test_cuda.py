@@ -62,5 +62,5 @@ def test_an_answer_that_is_none(text: str) -> None:
 
 def test_the_known_case() -> None:
     text = cuda.problem('{"result": 3}', "")
-    assert cuda.is_hmm(text, "open") and not cuda.is_hmm(text, "proprietary")
+    assert cuda.is_hmm(text, "open") and cuda.is_hmm(text, "") and not cuda.is_hmm(text, "proprietary")
     assert not cuda.is_hmm(cuda.problem('{"result": 802}', ""), "open")
