@@ -38,6 +38,8 @@ UNPACK = (
 MARK = "gpu_cluster_check"
 #: The same as variables, which both generations hand on to ranks.
 MARKS = tuple(f"{family}_MCA_{MARK}" for family in ("OMPI", "PRTE"))
+#: What every mpirun takes for its own node.
+LOCAL = "localhost"
 #: mpirun refuses root without these; PRRTE 3 knows those of Open MPI too.
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
@@ -59,7 +61,9 @@ def argv(mpirun: str, python: str, addresses: Sequence[str], *, prefix: str, sec
         "iterations": list(SIZES.values()),
         "seconds": seconds,
     }
-    hosts = ",".join(f"[{one}]:1" if ":" in one else f"{one}:1" for one in addresses)
+    # mpirun runs on the first node. PRRTE 3 counts no slots for an address of its own node (openpmix/prrte, 2258).
+    others = [f"[{one}]:1" if ":" in one else f"{one}:1" for one in addresses[1:]]
+    hosts = ",".join([f"{LOCAL}:1", *others])
     return [
         *(mpirun, "--host", hosts, "-np", str(len(addresses)), "--map-by", "slot", "--bind-to", "none"),
         *(python, "-I", "-S", "-c", UNPACK, packed(), json.dumps(job)),

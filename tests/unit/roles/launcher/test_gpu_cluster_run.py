@@ -251,7 +251,7 @@ def test_mpirun_runs_on_the_first_node_only(cluster: Any) -> None:
     jobs = planned(cluster, "--mode", "mpirun", "train.py")
     assert [len(program.node_commands(job, 29500)) for job in jobs] == [1, 0, 0]
     command = program.node_commands(jobs[0], 29500)[0].argv
-    assert words(command, "--host") == "192.0.2.11:2,192.0.2.12:1,192.0.2.13:2" and words(command, "-np") == "5"
+    assert words(command, "--host") == "localhost:2,192.0.2.12:1,192.0.2.13:2" and words(command, "-np") == "5"
 
 
 def test_ranks_of_mpirun_get_the_names_that_torch_knows() -> None:

@@ -16,7 +16,7 @@ def test_the_options_are_those_of_a_job_of_the_launcher() -> None:
     argv = command.argv("/usr/bin/mpirun", "/opt/python", ["192.0.2.11", "2001:db8::2"], prefix="/usr", seconds=20)
     assert argv[:9] == [
         "/usr/bin/mpirun",
-        *("--host", "192.0.2.11:1,[2001:db8::2]:1"),
+        *("--host", "localhost:1,[2001:db8::2]:1"),
         *("-np", "2", "--map-by", "slot", "--bind-to", "none"),
     ]
     assert argv[9:13] == ["/opt/python", "-I", "-S", "-c"]
