@@ -32,7 +32,8 @@ ANY_GPUS = -1
 SHOWN = 8
 #: What a node does that runs an older kernel than it has: print it, or take it for a problem.
 REPORT, REFUSE = "report", "refuse"
-PACKAGES = {"firewall-cmd": "firewalld", "ip": "iproute", "nmcli": "NetworkManager"}
+FIREWALLD = "firewalld"
+PACKAGES = {"firewall-cmd": FIREWALLD, "ip": "iproute", "nmcli": "NetworkManager"}
 
 ERR_SYSTEM = "expected CentOS Stream, RHEL or their kin, version {}".format(
     " or ".join(str(major) for major in SUPPORTED_MAJORS)
@@ -63,6 +64,7 @@ FIX_ODD = "look at ansible_python_interpreter of this host and at that program o
 ENTRY = ("variable", "value", "rule", "fix")
 MOST_ENTRIES = 1000
 
+FIX_FIREWALLD = ", or set cluster_firewall_start_ok: true, with which the role cluster_firewall installs and starts it"
 FIX_MISSING_GPU = (
     "compare the PCI addresses with those of a node that shows all; a missing one is a card that is not seated, has no "
     "power or fell off the bus (`journalctl -k -g 'fallen off the bus'`), or a slot that the firmware (BIOS) leaves out"
@@ -332,7 +334,8 @@ def host_problems(expected: Expected, observed: Observed) -> list[Problem]:
     for command, present in sorted(observed.commands.items()):
         if not present:
             package = PACKAGES.get(command, command)
-            problems.append(Problem(package, "", ERR_MISSING_TOOL % command, f"dnf install {package}"))
+            fix = f"dnf install {package}" + (FIX_FIREWALLD if package == FIREWALLD else "")
+            problems.append(Problem(package, "", ERR_MISSING_TOOL % command, fix))
     if observed.network_manager not in ("", "active"):
         fix = "systemctl enable --now NetworkManager"
         problems.append(Problem("NetworkManager", "", ERR_NETWORK_MANAGER % observed.network_manager, fix))

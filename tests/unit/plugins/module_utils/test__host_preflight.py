@@ -96,7 +96,8 @@ def test_supported_systems(text: str, supported: bool) -> None:
         ),
         (
             {"commands": {"firewall-cmd": False, "nmcli": True}},
-            "firewalld: expected the command firewall-cmd on the node, found none. Fix: dnf install firewalld.",
+            "firewalld: expected the command firewall-cmd on the node, found none. Fix: dnf install firewalld, or "
+            "set cluster_firewall_start_ok: true, with which the role cluster_firewall installs and starts it.",
         ),
         (
             {"commands": {"ip": False}, "links": None},
