@@ -18,6 +18,8 @@ import project
 
 #: How many of the slowest tests a tally remembers.
 SLOWEST = 5
+#: How much of the message of a failed test the end of a run repeats. The first lines say what was expected.
+MESSAGE_CHARACTERS = 800
 
 
 class Timed(NamedTuple):
@@ -29,17 +31,20 @@ class Timed(NamedTuple):
 
 @dataclass(frozen=True)
 class Tally:
-    """How many checks passed, failed and were skipped, and which tests took longest."""
+    """How many checks passed, failed and were skipped, which tests took longest, and what each failure says."""
 
     passed: int = 0
     failed: int = 0
     skipped: int = 0
     slowest: tuple[Timed, ...] = field(default=(), compare=False)
+    failures: tuple[str, ...] = field(default=(), compare=False)
 
     def __add__(self, other: Tally) -> Tally:
         """Both together."""
         slowest = tuple(sorted((*self.slowest, *other.slowest), reverse=True)[:SLOWEST])
-        return Tally(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped, slowest)
+        failures = (*self.failures, *other.failures)
+        counts = (self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped)
+        return Tally(*counts, slowest, failures)
 
     def __str__(self) -> str:
         """As the closing line says it."""
@@ -54,7 +59,8 @@ class Tally:
 
 def tally_of(found: Mapping[str, Any]) -> Tally:
     """A tally that was written as JSON."""
-    return Tally(**{**found, "slowest": tuple(Timed(*one) for one in found.get("slowest", ()))})
+    slowest = tuple(Timed(*one) for one in found.get("slowest", ()))
+    return Tally(**{**found, "slowest": slowest, "failures": tuple(found.get("failures", ()))})
 
 
 PASSED = Tally(passed=1)
@@ -67,14 +73,19 @@ def say(text: str) -> None:
     print(f"--- {text}", flush=True)
 
 
+def failure(text: str) -> Tally:
+    """One check that failed: said here, and again at the end of the run."""
+    say(text)
+    return Tally(failed=1, failures=(text,))
+
+
 def command(name: str, *argv: str, cwd: Path = project.ROOT, env: dict[str, str] | None = None) -> Tally:
     """One check: a command that must end well. Its output goes to the user."""
     say(f"{name}: {' '.join(argv)}")
     returncode = subprocess.run(argv, cwd=cwd, env=env or project.tool_environment(), check=False).returncode
     if returncode == 0:
         return PASSED
-    say(f"{name} FAILED: exit code {returncode}")
-    return FAILED
+    return failure(f"{name} FAILED: exit code {returncode}")
 
 
 def pytest(*arguments: str, python: str = sys.executable) -> Tally:
@@ -90,8 +101,7 @@ def pytest(*arguments: str, python: str = sys.executable) -> Tally:
 def with_exit_code(tally: Tally, returncode: int) -> Tally:
     """A run that ended badly although no test of it failed (nothing collected, killed) is a failure of its own."""
     if returncode != 0 and tally.failed == 0:
-        say(f"FAILED: exit code {returncode} after {tally}")
-        return tally + FAILED
+        return tally + failure(f"FAILED: exit code {returncode} after {tally}")
     return tally
 
 
@@ -103,15 +113,17 @@ def read_junit(path: Path) -> Tally:
     for case in ElementTree.parse(path).iter("testcase"):
         # The class of a test function is its file, by dots.
         name = f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name', '')}"
-        total += replace(judge(case), slowest=(Timed(float(case.get("time", 0)), name),))
+        total += replace(judge(case, name), slowest=(Timed(float(case.get("time", 0)), name),))
     return total
 
 
-def judge(case: ElementTree.Element) -> Tally:
+def judge(case: ElementTree.Element, name: str) -> Tally:
     """What became of one test."""
-    outcomes = {child.tag for child in case}
-    if outcomes & {"failure", "error"}:
-        return FAILED
+    outcomes = {child.tag: child for child in case}
+    for tag in ("failure", "error"):
+        if tag in outcomes:
+            message = outcomes[tag].get("message", "")
+            return Tally(failed=1, failures=(f"{name} FAILED: {message[:MESSAGE_CHARACTERS]}",))
     return SKIPPED if "skipped" in outcomes else PASSED
 
 

@@ -206,14 +206,16 @@ def left_alone(before: Mapping[str, str], after: Mapping[str, str]) -> Tally:
     """One check: the tests have changed nothing on the machine that they ran on."""
     changed = machine.differences(before, after)
     checks.say(f"this machine's own sysctl values and firewall: {len(before)} settings, {len(changed)} changed")
-    for line in changed:
-        checks.say(f"this machine FAILED: {line}")
-    return checks.FAILED if changed else checks.PASSED
+    return checks.failure("this machine FAILED: " + "; ".join(changed)) if changed else checks.PASSED
 
 
 def summary(outcomes: Sequence[Outcome], seconds: float) -> str:
-    """One line for each part, warnings of those that took longer than they may, then the closing line."""
-    lines = [
+    """Every failure once more, one line for each part, warnings of those that took too long, then the closing line.
+
+    The failures stand at the end because those who read a log of a CI often get no more than that.
+    """
+    lines = [f"{outcome.name}: {text}" for outcome in outcomes for text in outcome.tally.failures]
+    lines += [
         f"{outcome.name:<12} {outcome.seconds:7.1f} s of {outcome.budget:4} s  {outcome.tally}" for outcome in outcomes
     ]
     lines.append(f"{'all':<12} {seconds:7.1f} s")

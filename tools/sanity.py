@@ -98,7 +98,9 @@ def count(output: str) -> Tally:
     failures = FAILED_TESTS.search(output)
     single = re.search(r"^(ERROR|FATAL): The .* sanity test .*failed", output, re.MULTILINE)
     failed = int(failures.group(1)) if failures else int(bool(single))
-    return Tally(passed=started - failed - without_tool, failed=failed, skipped=without_tool)
+    errors = "\n".join(re.findall(r"^(?:ERROR|FATAL): .*$", output, re.MULTILINE))[: checks.MESSAGE_CHARACTERS]
+    texts = (f"FAILED: {errors}",) if failed else ()
+    return Tally(passed=started - failed - without_tool, failed=failed, skipped=without_tool, failures=texts)
 
 
 def find_python(version: str) -> Path | None:

@@ -74,9 +74,12 @@ def steps(name: str, keeper: Keeper, *, has_saved: bool) -> list[list[str]]:
     return [*(molecule(step) for step in sequence[: sequence.index(VERIFY)]), keeper.argv("save")]
 
 
-def _run(commands: Sequence[Sequence[str]], environment: dict[str, str]) -> bool:
-    """Run one after the other until one fails."""
-    return all(not checks.command(" ".join(argv[-3:]), *argv, env=environment).failed for argv in commands)
+def _run(commands: Sequence[Sequence[str]], environment: dict[str, str]) -> Tally:
+    """Run one after the other until one fails; together they are one check."""
+    for argv in commands:
+        if (tally := checks.command(" ".join(argv[-3:]), *argv, env=environment)).failed:
+            return tally
+    return checks.PASSED
 
 
 def _sequence(name: str, environment: dict[str, str]) -> Tally:
@@ -88,9 +91,9 @@ def _sequence(name: str, environment: dict[str, str]) -> Tally:
     if has_saved:
         checks.say(f"{name}: the nodes are in the cache as this tree leaves them, so it is not run on bare ones again")
     verify = ["molecule", VERIFY, "-s", name]
-    went_well = _run([*steps(name, keeper, has_saved=has_saved), verify], environment)
-    ended_well = _run([["molecule", DESTROY, "-s", name]], environment)
-    return checks.PASSED if went_well and ended_well else checks.FAILED
+    tally = _run([*steps(name, keeper, has_saved=has_saved), verify], environment)
+    destroyed = _run([["molecule", DESTROY, "-s", name]], environment)
+    return tally if tally.failed else destroyed
 
 
 def run(name: str, chosen: str = SHORT) -> Tally:

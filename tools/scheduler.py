@@ -62,11 +62,9 @@ def run_part(part: Part) -> Outcome:
     try:
         tally = part.run()
     except Exception as error:
-        checks.say(f"{part.name} FAILED: {type(error).__name__}: {error}")
-        tally = checks.FAILED
+        tally = checks.failure(f"{part.name} FAILED: {type(error).__name__}: {error}")
     if tally.checked == 0:
-        checks.say(f"{part.name} FAILED: it checked nothing")
-        tally = checks.FAILED
+        tally = checks.failure(f"{part.name} FAILED: it checked nothing")
     return Outcome(part.name, tally, time.monotonic() - started, part.budget)
 
 
@@ -96,8 +94,10 @@ class Process:
             found = json.loads(self.outcome.read_text())
             outcome = Outcome(self.part.name, checks.tally_of(found["tally"]), found["seconds"], self.part.budget)
         except (OSError, ValueError, LookupError, TypeError):
-            checks.say(f"{self.part.name} FAILED: it ended with exit code {returncode} and without a result")
-            outcome = Outcome(self.part.name, checks.FAILED, time.monotonic() - self.started, self.part.budget)
+            tally = checks.failure(
+                f"{self.part.name} FAILED: it ended with exit code {returncode} and without a result"
+            )
+            outcome = Outcome(self.part.name, tally, time.monotonic() - self.started, self.part.budget)
         self.folder.cleanup()
         return outcome
 

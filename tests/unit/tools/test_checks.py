@@ -14,16 +14,19 @@ import sanity
 from checks import Tally
 from scheduler import Outcome
 
-JUNIT = """<testsuites><testsuite>
-<testcase name="good"/><testcase name="bad"><failure/></testcase>
-<testcase name="broken"><error/></testcase><testcase name="absent"><skipped/></testcase>
+JUNIT = f"""<testsuites><testsuite>
+<testcase name="good"/><testcase classname="a.test_a" name="bad"><failure message="1 is not 2"/></testcase>
+<testcase name="broken"><error message="{"x" * 9000}"/></testcase><testcase name="absent"><skipped/></testcase>
 </testsuite></testsuites>"""
 
 
 def test_junit_is_counted_case_by_case(tmp_path: Path) -> None:
     """A failure and an error are both failures."""
     (tmp_path / "r.xml").write_text(JUNIT, encoding="utf-8")
-    assert checks.read_junit(tmp_path / "r.xml") == Tally(passed=1, failed=2, skipped=1)
+    tally = checks.read_junit(tmp_path / "r.xml")
+    assert tally == Tally(passed=1, failed=2, skipped=1)
+    cut = "x" * checks.MESSAGE_CHARACTERS
+    assert tally.failures == ("test_a::bad FAILED: 1 is not 2", f"::broken FAILED: {cut}")
 
 
 def test_the_slowest_tests_of_several_files_are_remembered(tmp_path: Path) -> None:
@@ -61,6 +64,7 @@ def test_command_is_judged_by_its_exit_code() -> None:
     """Nothing else."""
     assert checks.command("yes", "true") == checks.PASSED
     assert checks.command("no", "false") == checks.FAILED
+    assert checks.command("no", "false").failures == ("no FAILED: exit code 1",)
 
 
 @pytest.mark.parametrize(
@@ -71,6 +75,15 @@ def test_closing_line(tally: Tally, line: str) -> None:
     """The last line stands alone and names skips only where there are any."""
     outcomes = [Outcome("one", tally, 1.0), Outcome("two", Tally(), 2.0)]
     assert run_tests.summary(outcomes, 2.5).splitlines()[-1] == line
+
+
+def test_every_failure_stands_at_the_end_too() -> None:
+    """Who has only the last lines of a long log still learns what failed, in which part, and why."""
+    texts = ("test_a::b FAILED: 1 is not 2", "mypy FAILED: exit code 1")
+    failed = checks.total([Tally(passed=3), *(checks.failure(text) for text in texts)])
+    lines = run_tests.summary([Outcome("unit", failed, 1.0), Outcome("two", Tally(1), 2.0)], 2.5).splitlines()
+    assert lines[:2] == [f"unit: {text}" for text in texts]
+    assert lines[2].startswith("unit ")
 
 
 RAN = 'Running sanity test "a"\nRunning sanity test "compile" on Python 3.11\nRunning sanity test "c"\n'

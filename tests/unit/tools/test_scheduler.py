@@ -132,7 +132,7 @@ def test_a_part_that_checks_nothing_or_raises_has_failed(capsys: pytest.CaptureF
 
 
 def test_an_outcome_survives_the_way_between_two_processes(tmp_path: Path) -> None:
-    tally = checks.Tally(5, 1, 2, (checks.Timed(9.0, "a::b"),))
+    tally = checks.Tally(5, 1, 2, (checks.Timed(9.0, "a::b"),), ("a::b FAILED: why",))
     scheduler.write_outcome(Outcome("one", tally, 12.5), tmp_path / "outcome.json")
     found = json.loads((tmp_path / "outcome.json").read_text())
     assert checks.tally_of(found["tally"]) == tally and found["seconds"] == 12.5
