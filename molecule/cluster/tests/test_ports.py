@@ -7,36 +7,41 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from lab_cluster import PROJECT, Cluster, environment
 
-# An all_reduce through Open MPI's own library; there is no MPI program on the nodes, and no compiler. Every rank does
-# the same number of them, 4 s long: were each to go by its own clock, one would wait for another that has ended.
-RANK = """
+#: On a node: how often it has looked who listens, and that it may end.
+LOOKS, ENOUGH = "/run/lab-looks", "/run/lab-looks-enough"
+# All_reduces through Open MPI's own library; there is no MPI program on the nodes, and no compiler. Every rank does the
+# same number of them, until each node has looked from beginning to end while its rank was connected: how long that
+# takes is up to the machine.
+RANK = f"""
 import ctypes, time
 mpi = ctypes.CDLL("libmpi.so.40", mode=ctypes.RTLD_GLOBAL)
 handle = lambda name: ctypes.byref(ctypes.c_char.in_dll(mpi, name))
+looks = lambda: int(open("{LOOKS}").read() or 0)
 mpi.MPI_Init(None, None)
-rank, total = ctypes.c_int(), ctypes.c_int()
-world = handle("ompi_mpi_comm_world")
+rank, size = ctypes.c_int(), ctypes.c_int()
+world, integer, add = handle("ompi_mpi_comm_world"), handle("ompi_mpi_int"), handle("ompi_mpi_op_sum")
 mpi.MPI_Comm_rank(world, ctypes.byref(rank))
-for _turn in range(80):
-    own = ctypes.c_int(rank.value + 1)
-    integer, add = handle("ompi_mpi_int"), handle("ompi_mpi_op_sum")
-    mpi.MPI_Allreduce(ctypes.byref(own), ctypes.byref(total), 1, integer, add, world)
+mpi.MPI_Comm_size(world, ctypes.byref(size))
+def total(value):
+    own, everybody = ctypes.c_int(value), ctypes.c_int()
+    mpi.MPI_Allreduce(ctypes.byref(own), ctypes.byref(everybody), 1, integer, add, world)
+    return everybody.value
+print("sum", total(rank.value + 1), flush=True)
+before = looks()
+while total(looks() >= before + 2) < size.value:
     time.sleep(0.05)
-print("sum", total.value, flush=True)
 mpi.MPI_Finalize()
 """
 # As long on a busy machine as on an idle one, and far from the ranks' deadline: 3 s for one size.
 SECONDS = {"cluster_check_sizes_bytes": [4096], "cluster_check_iterations": 10000, "cluster_check_size_seconds": 3}
 LONG = ["-e", json.dumps(SECONDS)]
-#: On a node, for as long as it is to look who listens.
-SAMPLING = "/run/lab-sampling"
 FOLDER = "/home/train/.ssh"
 KEY = f"{FOLDER}/test_ports"
 MAKE_FOLDER = f"install -d -m 700 -o train -g train {FOLDER}"
@@ -77,39 +82,40 @@ def inside(port: int, span: dict[str, int]) -> bool:
     return span["first"] <= port <= span["last"]
 
 
-def seen_while_running(
-    cluster: Cluster, process: subprocess.Popen[str], before: dict[str, set[tuple[str, int]]]
-) -> dict[str, set[int]]:
-    """The ports of the listeners that came and went while a process ran, by node; each node looks for itself."""
-    cluster.on_each(before, f"touch {SAMPLING}")
-    look = f"while [ -e {SAMPLING} ]; do ss -Hltn; sleep 0.2; done | sort -u"
-    try:
-        with ThreadPoolExecutor(1) as pool:
-            looking = pool.submit(cluster.on_each, before, look)
-            process.wait(240)
-            cluster.on_each(before, f"rm {SAMPLING}")
-            listings = looking.result()
-    finally:
-        cluster.on_each(before, f"rm -f {SAMPLING}")
-    return {name: {port for _address, port in reachable(listings[name]) - known} for name, known in before.items()}
+def seen_while_running(cluster: Cluster, names: Collection[str], argv: list[str]) -> tuple[str, dict[str, set[int]]]:
+    """What a command printed, and by node the ports of the listeners that came and went while it ran.
+
+    Each node looks for itself, from before the command begins.
+    """
+    before = {name: listeners(cluster, name) for name in names}
+    cluster.on_each(names, f"rm -f {LOOKS} {ENOUGH}")
+    look = f"n=0; until [ -e {ENOUGH} ]; do ss -Hltn; n=$((n + 1)); echo $n > {LOOKS}; sleep 0.2; done | sort -u"
+    with ThreadPoolExecutor(1) as pool:
+        looking = pool.submit(cluster.on_each, names, look)
+        try:
+            cluster.on_each(names, f"until [ -s {LOOKS} ]; do sleep 0.1; done")
+            done = subprocess.run(
+                argv,
+                cwd=PROJECT,
+                env=environment(),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=240,
+                check=False,
+            )
+        finally:
+            cluster.on_each(names, f"touch {ENOUGH}")
+        listings = looking.result()
+    assert done.returncode == 0, done.stdout
+    return done.stdout, {
+        name: {port for _address, port in reachable(listings[name]) - known} for name, known in before.items()
+    }
 
 
 def test_every_listener_of_gloo_is_inside_the_plan(cluster: Cluster, plan: dict[str, Any]) -> None:
-    before = {name: listeners(cluster, name) for name in cluster.hosts}
-    process = subprocess.Popen(
-        cluster.command("baremetal.gpu_cluster.check", *LONG),
-        cwd=PROJECT,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    try:
-        seen = seen_while_running(cluster, process, before)
-        text = process.communicate(timeout=240)[0]
-    finally:
-        process.kill()
-    assert process.returncode == 0, text
+    argv = cluster.command("baremetal.gpu_cluster.check", *LONG)
+    _text, seen = seen_while_running(cluster, list(cluster.hosts), argv)
     for name, ports in seen.items():
         assert any(inside(port, plan["ephemeral"]) for port in ports), f"no listener of Gloo was seen on {name}"
         # The check's own worker listens on some ports of each range, that of Open MPI too.
@@ -140,7 +146,6 @@ def test_every_listener_of_open_mpi_is_inside_the_plan(
     first, second = passwordless
     for name in passwordless:
         cluster.shell(name, f"cat > /tmp/test_ports.py <<'PROGRAM'\n{RANK}PROGRAM")
-    before = {name: listeners(cluster, name) for name in passwordless}
     network = "198.18.20.0/24"
     settings = {
         **plan["openmpi"],
@@ -154,13 +159,8 @@ def test_every_listener_of_open_mpi_is_inside_the_plan(
     words += ["--mca", "plm_rsh_args", f"-i {KEY} {WITHOUT_QUESTIONS}", "python3", "/tmp/test_ports.py"]
     line = " ".join(f"'{word}'" if " " in word else word for word in words)
     argv = [*cluster.lab_argv("exec", first), "runuser", "-u", "train", "--", "sh", "-c", f"cd; {line}"]
-    process = subprocess.Popen(argv, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    try:
-        seen = seen_while_running(cluster, process, before)
-        text = process.communicate(timeout=240)[0]
-    finally:
-        process.kill()
-    assert process.returncode == 0 and text.split().count("sum") == 2 and "sum 3" in text, text
+    text, seen = seen_while_running(cluster, passwordless, argv)
+    assert text.split().count("sum") == 2 and "sum 3" in text, text
     for name, ports in seen.items():
         assert any(inside(port, plan["mpi"]) for port in ports), f"no data port of Open MPI was seen on {name}: {ports}"
         outside = {port for port in ports if not any(inside(port, plan[key]) for key in ("ephemeral", "mpi"))}
