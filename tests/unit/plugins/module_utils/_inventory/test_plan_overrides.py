@@ -143,6 +143,7 @@ WORKED_OUT = {
     "nccl_cuda",
     "nccl_socket_interfaces",
     "openmpi_networks",
+    "preflight_commands",
     "torch_runtime_proxy",
 }
 
