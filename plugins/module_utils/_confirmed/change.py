@@ -33,8 +33,9 @@ Run = Callable[..., "tuple[int, str, str]"]
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{3,39}")
 #: How long the program may need beyond the time to confirm: settling, rolling back, looking.
 AFTERWARDS_SECONDS = 90
-#: A slow machine needs seconds to start the program and to note down what is there.
-START_SECONDS = 20
+#: A slow machine needs seconds to start the program and to note down what is there. The share of the time to confirm,
+#: but no less than these seconds: who gives a slow machine more time gives it more here too.
+START_SHARE, START_SECONDS = 1 / 3, 20
 CONFIRM_SECONDS = 20
 
 ERR_ANOTHER = (
@@ -173,14 +174,15 @@ class Change:
         if code:
             shutil.rmtree(folder, ignore_errors=True)
             raise ChangeError(f"nothing was changed: systemd-run ended with {code}: {' '.join(f'{out} {err}'.split())}")
-        end = time.monotonic() + START_SECONDS
+        seconds = max(START_SECONDS, round(job["confirm_seconds"] * START_SHARE))
+        end = time.monotonic() + seconds
         while time.monotonic() < end:
             state = self.read_state(job["run_id"])
             if state["state"] != "unknown":
                 return state
             time.sleep(0.05)
         run(["systemctl", "stop", self.unit])
-        raise ChangeError(f"nothing was changed: the program that makes the change said nothing for {START_SECONDS} s")
+        raise ChangeError(f"nothing was changed: the program that makes the change said nothing for {seconds} s")
 
     def leave_word(self, run_id: str, word: str) -> None:
         """Tell the program ``confirm`` or ``abort``."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed import change as confirmed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.program import BusyError, ChangeError
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import change, worker
 
@@ -195,6 +196,25 @@ def test_the_state_after_the_start(base: Path) -> None:
 
     state = change.start(run, {"run_id": "run-2", "confirm_seconds": 60})
     assert state["state"] == "armed" and 59 < state["left"] <= 60
+
+
+@pytest.mark.parametrize(("confirm_seconds", "waited"), [(15, 20), (60, 20), (180, 60)])
+def test_a_program_that_says_nothing_has_its_share_of_the_time_to_confirm(
+    base: Path, monkeypatch: pytest.MonkeyPatch, confirm_seconds: int, waited: int
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(confirmed.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(confirmed.time, "sleep", lambda seconds: clock.append(clock.pop() + seconds))
+    commands: list[list[str]] = []
+
+    def run(argv: list[str], **options: Any) -> tuple[int, str, str]:
+        commands.append(argv)
+        return 0, "", ""
+
+    with pytest.raises(ChangeError, match=f"nothing was changed: the program .* said nothing for {waited} s"):
+        change.NETWORK.start(run, {"run_id": "run-2", "confirm_seconds": confirm_seconds})
+    assert waited <= clock[0] < waited + 1
+    assert commands[-1] == ["systemctl", "stop", "gpu-cluster-network.service"]
 
 
 def test_words_reach_the_folder_of_the_run(base: Path) -> None:
