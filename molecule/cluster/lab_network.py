@@ -13,7 +13,7 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -159,16 +159,20 @@ def kill_during(process: subprocess.Popen[str], cluster: Cluster, files: str, *n
     its sshd when it sees the change, because a confirmation needs a fresh connection: a slow machine that tests cannot
     come too late.
     """
-    seen = f'until grep -Eqs \'"state": *"(armed|applying|applied)"\' {files}; do sleep 0.1; done'
     sshd = "$(systemctl show --property=MainPID --value ssh)"
     try:
-        said = cluster.on_each(
-            nodes, f"timeout {seconds * patience():.0f} sh -c {shlex.quote(seen)} && kill -STOP {sshd} || echo in vain"
-        )
+        when_begun(cluster, nodes, files, f"kill -STOP {sshd}", seconds)
     finally:
         kill(process)
         cluster.on_each(nodes, f"kill -CONT {sshd}")
-    assert not any(said.values()), f"no change began on {said}"
+
+
+def when_begun(cluster: Cluster, nodes: Iterable[str], files: str, command: str, seconds: float = 60) -> None:
+    """Wait until a change has begun on each of these nodes, which looks for itself and runs a command at once."""
+    seen = f'until grep -Eqs \'"state": *"(armed|applying|applied)"\' {files}; do sleep 0.1; done'
+    waiting = f"timeout {seconds * patience():.0f} sh -c {shlex.quote(seen)}"
+    said = cluster.on_each(nodes, f"{waiting} || {{ echo in vain; exit; }}; {command}")
+    assert "in vain" not in "".join(said.values()), f"no change began on {said}"
 
 
 def wait_for(condition: Callable[[], bool], seconds: float, what: str) -> None:

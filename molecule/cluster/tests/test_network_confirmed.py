@@ -32,6 +32,7 @@ from lab_network import (
     started,
     state,
     wait_for,
+    when_begun,
 )
 
 MANAGEMENT_BRIDGE = "gpulab-mgmt"
@@ -243,8 +244,7 @@ def test_when_the_program_on_the_node_is_killed_the_old_state_comes_back_too(clu
 def test_when_the_program_is_killed_while_the_controller_waits_it_is_told(cluster: Cluster) -> None:
     before = snapshot(cluster, "n3")
     process = started(cluster, {"n3": {"static_network_interfaces": fab0(3, mtu=1400)}}, "--limit", "n3")
-    wait_for(lambda: state(cluster, "n3") in ("armed", "applying"), 60, "the checkpoint on n3")
-    cluster.shell("n3", "systemctl kill --signal=KILL gpu-cluster-network.service")
+    when_begun(cluster, ["n3"], STATES, "systemctl kill --signal=KILL gpu-cluster-network.service")
     text = process.communicate(timeout=400)[0]
     assert process.returncode != 0
     assert "the program that makes the change was killed. The old state is back" in text, text
