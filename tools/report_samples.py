@@ -127,7 +127,7 @@ def _openmpi(names: list[str]) -> dict[str, Any]:
     return {
         "host": names[0],
         "seconds": 1.3,
-        "sizes": [dict(zip(("size_bytes", "iterations", "seconds"), one, strict=True)) for one in times],
+        "sizes": [dict(zip(("size_bytes", "iterations", "seconds"), one)) for one in times],
         "ranks": [{"rank": rank, "host": host, "hostname": host, **ran} for rank, host in enumerate(names)],
     }
 

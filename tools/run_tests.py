@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import checks
+import el9_python
 import imports
 import machine
 import project
@@ -99,6 +100,12 @@ def oldest() -> Tally:
     return checks.pytest(*of_ansible(), REAL_PLAYBOOKS, python=str(venv / "bin" / "python")) + checks.total(syntax)
 
 
+def on_el9() -> Tally:
+    """The unit tests of what runs on nodes, with the Python of EL 9."""
+    folders = [f"tests/unit/plugins/{name}" for name in ("module_utils", "modules")]
+    return checks.pytest(*folders, python=str(el9_python.install()))
+
+
 def of_ansible() -> list[str]:
     """The unit tests of plugins in which another ansible-core can make a difference.
 
@@ -158,6 +165,7 @@ LONG_PARTS = (
     scenario("vm", 1800, MACHINE, scenarios.LONG),
     Part("pylint", "ansible-test sanity --test pylint", sanity.run_longest, 400),
     Part("newest", "real playbooks with the pinned ansible-core", newest, 120),
+    Part("el9-python", "unit tests of module_utils and modules with Python 3.9", on_el9, 600),
     Part("stalled", "unit tests, stopped for a second again and again", stalled, 1500),
     Part("namespaces", "the check against faults, between network namespaces", namespaces, 5400, LAB | JOBS | MACHINE),
     Part("debian-13", "make demo on a root file system of Debian 13", debian, 600, LAB | JOBS | MACHINE),

@@ -125,12 +125,17 @@ def packages_in(kept: Path) -> str:
     return "".join(f"{found.stem}\n" for found in sorted(kept.glob("lib/python*/site-packages/*.dist-info")))
 
 
-def build_venv(kept: Path, requirements: Path, *constraints: Path) -> None:
-    """Build one, and remove those of the same kind that no checkout has used for long."""
-    for old in kept.parent.glob(f"{requirements.stem}-*"):
+def make_room(kept: Path) -> None:
+    """Remove what stands in the place of an environment, and those of the same kind that no checkout has used long."""
+    for old in kept.parent.glob(f"{kept.name.rpartition('-')[0]}-*"):
         stamp = old / STAMP
         if old == kept or not stamp.exists() or time.time() - stamp.stat().st_mtime > UNUSED_SECONDS:
             remove(old)
+
+
+def build_venv(kept: Path, requirements: Path, *constraints: Path) -> None:
+    """Build one."""
+    make_room(kept)
     create_venv(kept)
     say(f"installing {len(read_pins(requirements))} packages and what they need")
     limits = [word for constraint in constraints for word in ("--constraint", str(constraint))]

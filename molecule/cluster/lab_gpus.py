@@ -10,10 +10,12 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from lab_cluster import PROJECT, Cluster
+if TYPE_CHECKING:
+    from lab_cluster import Cluster
 
-LISTINGS = PROJECT / "tests/unit/plugins/module_utils/_gpu_node/data"
+LISTINGS = Path(__file__).parents[2] / "tests/unit/plugins/module_utils/_gpu_node/data"
 DEVICES = "/sys/bus/pci/devices"
 #: A line of `lspci -Dnn`: address, class, vendor and device.
 LINE = re.compile(r"^(\S+) .*? \[([0-9a-f]{4})\]: .*\[([0-9a-f]{4}):([0-9a-f]{4})\]")

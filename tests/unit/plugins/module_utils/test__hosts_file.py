@@ -28,7 +28,7 @@ def wanted(current: bytes, block: str = BLOCK, conflicting_names: str = core.REM
 def lines(*members: tuple[str, str, str]) -> list[str]:
     """The lines of the block of these members."""
     keys = ("name", "fabric_address", "management_address")
-    block = core.block_text([dict(zip(keys, member, strict=True)) for member in members])
+    block = core.block_text([dict(zip(keys, member)) for member in members])
     assert block.startswith(core.BEGIN + "\n") and block.endswith("\n" + core.END + "\n")
     return block.splitlines()[1:-1]
 

@@ -23,7 +23,7 @@ SPECS = {
 
 def problems(name: str, *values: Any) -> list[tuple[str, str]]:
     """values: of n1 to n3;  where a host has none."""
-    variables = {host: {} if value is ... else {name: value} for host, value in zip(HOSTS, values, strict=True)}
+    variables = {host: {} if value is ... else {name: value} for host, value in zip(HOSTS, values)}
     found = checks.inventory_problems(variables, HOSTS, "gpu_cluster", SPECS)
     return [(problem.host, problem.rule) for problem in found if problem.variable == name]
 

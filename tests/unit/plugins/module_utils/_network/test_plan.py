@@ -61,7 +61,7 @@ def after(entries: list[dict[str, Any]], state: NodeState) -> NodeState:
             old = replace(old, parent=wish.vlan.parent, vlan_id=wish.vlan.id)
         links[target.name] = replace(old, mtu=wish.mtu or old.mtu, addresses=frozenset(wish.addresses))
         active[target.name] = target.uuid
-        for port, file in zip(target.ports, target.keyfiles[1:], strict=True):
+        for port, file in zip(target.ports, target.keyfiles[1:]):
             links[port] = replace(links[port], master=target.name, addresses=frozenset())
             active[port] = file.uuid
         routes = [one for one in routes if one.device not in target.names]

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import base64
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ TWO = "2DBD862750C2C6C1AEE637C8889FBA33DA439B85"
 THREE = "CB1B58ACEF247138BEC67B622B93804CABDCE7FE"
 CREATED = 1704067200  # 2024-01-01
 DAY = 86400
+#: Python's own words, which are others in 3.9.
+NO_BASE64 = "Only base64 data is allowed" if sys.version_info >= (3, 11) else "Non-base64 digit found"
 
 
 def read(name: str) -> str:
@@ -108,7 +111,7 @@ def test_a_key_of_version_6() -> None:
         (armoured(b"\xc6"), "is damaged: it ends in the middle of a packet"),
         (armoured(b"\xc6\xe1\x04"), "is damaged: a key has packets of partial length"),
         (armoured(b"\xc6\x02\x03\x00"), "is damaged: it holds a key of version 3, and only 4 and 6 are in use"),
-        (read("expires").replace("Z", "?", 1), "is damaged: Only base64 data is allowed"),
+        (read("expires").replace("Z", "?", 1), f"is damaged: {NO_BASE64}"),
     ],
 )
 def test_what_is_no_key_file(text: str, message: str) -> None:

@@ -265,7 +265,7 @@ def test_check_mode_waits_for_a_repository_that_is_not_there_yet(node: Node) -> 
         "install nvidia-driver-cuda-libs, once a repository offers it",
     ]
     sentence = "packages[{0}]: no repository of the node offers the package {0}; the node uses baseos. Fix: "
-    for said, name in zip(found["warnings"], (CUDA, LIBS), strict=True):
+    for said, name in zip(found["warnings"], (CUDA, LIBS)):
         assert said.startswith(sentence.format(name))
     assert "nvidia-driver-cuda not installed\n" in found["diff"]["before"]
     assert "nvidia-driver-cuda 580.82.07, once a repository offers it\n" in found["diff"]["after"]

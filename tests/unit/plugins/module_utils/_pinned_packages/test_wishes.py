@@ -77,5 +77,5 @@ def test_everything_wrong_is_said_at_once() -> None:
         "wait_seconds = -1: allowed are 0 to 3600 s",
     ]
     assert len(found) == len(starts), found
-    for sentence, start in zip(found, starts, strict=True):
+    for sentence, start in zip(found, starts):
         assert sentence.startswith(start), sentence

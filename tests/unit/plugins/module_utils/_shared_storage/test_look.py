@@ -51,7 +51,7 @@ def test_the_program_that_looks(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
 def test_it_looks_as_the_user(tmp_path: Path) -> None:
-    for folder in (tmp_path, *tmp_path.parents[:2]):
+    for folder in (tmp_path, *list(tmp_path.parents)[:2]):
         folder.chmod(0o755)
     assert run(tmp_path, 4000)["writable"] is False
     tmp_path.chmod(0o700)

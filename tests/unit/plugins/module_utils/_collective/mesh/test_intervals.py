@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 
 import pytest
@@ -36,7 +35,7 @@ def test_they_are_sets(seed: int) -> None:
         expected = {port for port in range(80) if sum(port in vote for vote in votes) >= least}
         assert one_by_one(intervals.shared([one, other, third], share)) == expected
     for result in (intervals.merged(one), intervals.common(one, other), intervals.without(one, other)):
-        assert all(before[1] + 1 < after[0] for before, after in itertools.pairwise(result))
+        assert all(before[1] + 1 < after[0] for before, after in zip(result, result[1:]))
 
 
 def test_text() -> None:

@@ -18,8 +18,8 @@ def unfolded(shown: grid.Grid) -> dict[tuple[str, str], str]:
     """The cells of a folded grid, link by link."""
     return {
         (source, target): result
-        for sources, line in zip(shown.rows, shown.cells, strict=True)
-        for targets, result in zip(shown.columns, line, strict=True)
+        for sources, line in zip(shown.rows, shown.cells)
+        for targets, result in zip(shown.columns, line)
         for source in sources
         for target in targets
         if source != target and result is not None
