@@ -6,7 +6,7 @@ NODES ?= 3
 TOOLS := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-wheels setup-torch test lint unit parity docs-check sanity oldest molecule molecule-vm faults format readmes demo bench compat lab lab-down lab-ssh vm vm-down build clean
+.PHONY: help setup setup-wheels setup-torch test lint unit parity docs-check sanity oldest molecule molecule-vm faults format readmes demo bench compat el-evidence lab lab-down lab-ssh vm vm-down build clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -52,6 +52,9 @@ bench: setup ## Time a second run of site.yml and the check on the running lab, 
 
 compat: setup-wheels ## Run site.yml on the lab with every promised ansible-core and as every kind of user (ARGS="--only 2.16")
 	@$(TOOLS) tools/compat.py $(ARGS)
+
+el-evidence: setup ## Print a report about real EL machines (ARGS="-i prod"), or about the tests on an image (LAB_IMAGE=...)
+	@$(TOOLS) tools/el_evidence.py $(ARGS)
 
 lab: setup-wheels ## Start a lab of NODES nodes
 	@$(TOOLS) tools/lab/lab.py up --nodes $(NODES)

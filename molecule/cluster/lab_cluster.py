@@ -42,6 +42,8 @@ def lab_hosts(inventory: str = "inventories/lab") -> dict[str, Any]:
     return dict(found["gpu_cluster"]["hosts"])
 
 
+#: The Enterprise Linux that the nodes stand in for.
+EL = here().flavour.el
 #: The load average per processor while all parts run, on two processors.
 USUAL_LOAD = 2.0
 #: The role's own limits.

