@@ -2,8 +2,10 @@
 # Runs inside the stand-in image: what cannot be done by copying a file.
 rm -f /etc/debian_version
 
-# sysctl files that Debian ships would change the machine under the node.
-rm -f /usr/lib/sysctl.d/*.conf /etc/sysctl.d/99-sysctl.conf
+# sysctl files that Debian ships would change the machine under the node. EL has a link to an old name among them.
+rm -f /usr/lib/sysctl.d/*.conf /etc/sysctl.d/*.conf
+echo '# sysctl settings are defined through files in /usr/lib/sysctl.d/, /run/sysctl.d/, and /etc/sysctl.d/.' > /etc/sysctl.conf
+ln -s ../sysctl.conf /etc/sysctl.d/99-sysctl.conf
 
 # Debian's own package tools: dnf is the package manager here.
 rm -rf /usr/bin/apt /usr/bin/apt-* /var/lib/apt /var/cache/apt /var/cache/debconf /var/log/apt /var/log/dpkg.log /etc/apt
@@ -15,6 +17,10 @@ sed -i 's/^hosts:.*/hosts: files dns myhostname/' /etc/nsswitch.conf
 rm -f /etc/dnf/plugins/local.conf /usr/lib/python3/dist-packages/dnf-plugins/local.py
 touch /etc/default/locale
 
+# As EL's packages have them.
+chmod 0600 /etc/ssh/sshd_config /etc/ssh/sshd_config.d/50-redhat.conf
+chmod 0700 /etc/ssh/sshd_config.d
+chmod 0644 /etc/ssh/ssh_config /etc/ssh/ssh_config.d/50-redhat.conf /etc/crypto-policies/back-ends/*.config
 chmod 0644 /etc/hosts /etc/dnf/dnf.conf /etc/dnf/vars/releasever /etc/rpm/macros.dbpath /etc/NetworkManager/NetworkManager.conf
 chmod 0644 /etc/yum.repos.d/*.repo /usr/lib/os-release /etc/redhat-release /etc/centos-release
 rm -rf ~root/.rpmdb
@@ -27,6 +33,7 @@ rm -f /var/log/dnf* /var/log/hawkey.log
 
 getent group wheel > /dev/null || groupadd --system wheel
 : > /etc/skel/.bashrc
-: > ~root/.bashrc
+# A site that hardens its machines has this, and programs that forget the mode of what they write meet it.
+echo 'umask 077' > ~root/.bashrc
 ln -sfn /lib/systemd/system/ssh.service /etc/systemd/system/sshd.service
 systemctl enable ssh.service
