@@ -138,6 +138,13 @@ def namespaces() -> Tally:
     return checks.pytest("tests/faults")
 
 
+def el_10() -> Tally:
+    """All scenarios again on the lab's other flavour."""
+    names = ("cluster", "jobs", "vm", "canary")
+    environment = project.tool_environment(LAB_EL="10")
+    return checks.command("EL 10", sys.executable, "tools/run_tests.py", *names, env=environment)
+
+
 def debian() -> Tally:
     """From a fresh machine to a verdict on the Debian release after the one that the lab is made of."""
     return checks.command("demo on Debian 13", sys.executable, "tools/other_debian.py", "trixie", "make", "demo")
@@ -168,6 +175,7 @@ LONG_PARTS = (
     Part("el9-python", "unit tests of module_utils and modules with Python 3.9", on_el9, 600),
     Part("stalled", "unit tests, stopped for a second again and again", stalled, 1500),
     Part("namespaces", "the check against faults, between network namespaces", namespaces, 5400, LAB | JOBS | MACHINE),
+    Part("el-10", "cluster, jobs, vm and canary on nodes that stand in for EL 10", el_10, 4000, LAB | JOBS | MACHINE),
     Part("debian-13", "make demo on a root file system of Debian 13", debian, 600, LAB | JOBS | MACHINE),
 )
 #: Names for several parts.
