@@ -20,11 +20,13 @@ VARIABLE = "LAB_EL"
 class Flavour:
     """``el``: the major version that the nodes show.  ``suite``: the Debian release that they are made of.
 
-    ``of_bookworm``: packages of Debian 12 that are unpacked into the image besides.
+    ``of_bookworm``: packages of Debian 12 that are unpacked into the image besides.  ``audit``: the daemon that CentOS
+    has on every machine, which only the virtual machine can use: without it the kernel drops denials of SELinux.
     """
 
     el: int
     suite: str
+    audit: tuple[str, ...]
     of_bookworm: tuple[str, ...] = ()
 
 
@@ -34,7 +36,10 @@ PYTHON_3_11 = (
     *("python3.11", "python3.11-minimal", "python3.11-venv", "libpython3.11-minimal", "libpython3.11-stdlib"),
     *("python3-pip-whl", "python3-setuptools-whl"),
 )
-FLAVOURS = {9: Flavour(9, BOOKWORM), 10: Flavour(10, "trixie", PYTHON_3_11)}
+FLAVOURS = {
+    9: Flavour(9, BOOKWORM, ("auditd", "libauparse0")),
+    10: Flavour(10, "trixie", ("auditd", "libauparse0t64"), PYTHON_3_11),
+}
 DEFAULT = 9
 
 

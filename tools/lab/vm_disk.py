@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import lzma
 import platform
 import shutil
 import tempfile
@@ -23,8 +24,6 @@ GUEST = Path(__file__).resolve().parent / "vm"
 
 KERNEL = "linux-image-cloud-amd64"
 BUSYBOX = "busybox-static"
-# What CentOS has on every machine and the containers cannot use: without a daemon the kernel drops denials of SELinux.
-AUDIT = ("auditd", "libauparse0")
 # What stands between the kernel and its root disk; udev loads the rest from there.
 BOOT_MODULES = ("virtio_pci", "virtio_blk")
 SIZE = "4G"
@@ -71,12 +70,19 @@ def fingerprint(reference: str, packages: Mapping[str, str], files: Mapping[str,
     return whole.hexdigest()[:16]
 
 
-def load_order(modules_dep: str, wanted: Sequence[str]) -> list[str]:
-    """The files to load, each after what it needs. In depmod's list the deepest dependency comes last."""
-    needs: dict[str, list[str]] = {}
+def load_order(modules_dep: str, builtin: str, wanted: Sequence[str]) -> list[str]:
+    """The files to load, each after what it needs. In depmod's list the deepest dependency comes last.
+
+    ``builtin`` lists what the kernel has without any file.
+    """
+
+    def name_of(file: str) -> str:
+        return Path(file).name.partition(".")[0].replace("-", "_")
+
+    needs: dict[str, list[str]] = {name_of(file): [] for file in builtin.splitlines()}
     for line in modules_dep.splitlines():
         file, _colon, dependencies = line.partition(":")
-        needs[Path(file).name.partition(".")[0].replace("-", "_")] = [*reversed(dependencies.split()), file]
+        needs[name_of(file)] = [*reversed(dependencies.split()), file]
     order: list[str] = []
     for name in wanted:
         if name not in needs:
@@ -85,9 +91,9 @@ def load_order(modules_dep: str, wanted: Sequence[str]) -> list[str]:
     return order
 
 
-def _packages(release: debian.Packages) -> dict[str, str]:
+def _packages(release: debian.Packages, audit: Sequence[str]) -> dict[str, str]:
     """The packages that go into the disk, with their versions."""
-    wanted = (dependency(release.cache("depends", KERNEL), release.suite), BUSYBOX, *AUDIT)
+    wanted = (dependency(release.cache("depends", KERNEL), release.suite), BUSYBOX, *audit)
     return release.versions(wanted)
 
 
@@ -103,12 +109,12 @@ def ensure(paths: Paths, cache: Path) -> Disk:
     release = debian.Packages(paths, paths.flavour.suite)
     # Without package lists there is no disk either.
     with contextlib.suppress(LabError):
-        disk = _disk(paths, cache, _packages(release))
+        disk = _disk(paths, cache, _packages(release, paths.flavour.audit))
         if disk.folder.exists():
             return disk
     # A mirror removes old versions: what old lists name cannot be downloaded.
     release.update()
-    packages = _packages(release)
+    packages = _packages(release, paths.flavour.audit)
     disk = _disk(paths, cache, packages)
     cache.mkdir(parents=True, exist_ok=True)
     for folder in cache.glob("build-*"):
@@ -134,15 +140,15 @@ def _build(paths: Paths, release: debian.Packages, packages: Mapping[str, str], 
     say("making the disk of the virtual machine")
     run(["tar", "-x", "--numeric-owner", "--xattrs", "--xattrs-include=*", f"--file={scratch}/image.tar", f"-C{tree}"])
     for archive in scratch.glob("*.deb"):
-        target = tree if archive.name.startswith(AUDIT) else unpacked
+        target = tree if archive.name.startswith(paths.flavour.audit) else unpacked
         _unpack(archive, target)
     (kernel,) = (unpacked / "boot").glob("vmlinuz-*")
     version = kernel.name.removeprefix("vmlinuz-")
-    shutil.copytree(unpacked / "lib" / "modules" / version, tree / "usr" / "lib" / "modules" / version)
+    # Packages have these below /usr since Debian 13.
+    (modules,), (busybox,) = unpacked.glob("**/lib/modules"), unpacked.glob("**/bin/busybox")
+    shutil.copytree(modules / version, tree / "usr" / "lib" / "modules" / version)
     _put_guest_files(tree, version)
-    _make_initrd(
-        unpacked / "bin" / "busybox", tree / "usr" / "lib" / "modules" / version, scratch / "early", disk.initrd
-    )
+    _make_initrd(busybox, tree / "usr" / "lib" / "modules" / version, scratch / "early", disk.initrd)
     shutil.copy(kernel, disk.kernel)
     run(["mke2fs", "-q", "-t", "ext4", "-d", str(tree), str(disk.root), SIZE], timeout=600)
 
@@ -187,10 +193,15 @@ def _make_initrd(busybox: Path, modules: Path, early: Path, target: Path) -> Non
     """The kernel has no disk driver built in: a first root file system in memory that loads it."""
     for name in ("bin", "dev", "modules", "sysroot"):
         (early / name).mkdir(parents=True)
-    order = load_order((modules / "modules.dep").read_text(), BOOT_MODULES)
+    listed, builtin = ((modules / name).read_text() for name in ("modules.dep", "modules.builtin"))
+    order = load_order(listed, builtin, BOOT_MODULES)
     for file in order:
-        shutil.copy(modules / file, early / "modules")
-    (early / "modules" / "order").write_text("".join(f"{Path(file).name}\n" for file in order))
+        content = (modules / file).read_bytes()
+        # insmod of busybox takes them as they are in memory.
+        plain = lzma.decompress(content) if file.endswith(".xz") else content
+        (early / "modules" / Path(file).name.removesuffix(".xz")).write_bytes(plain)
+    names = [Path(file).name.removesuffix(".xz") for file in order]
+    (early / "modules" / "order").write_text("".join(f"{name}\n" for name in names))
     shutil.copy(busybox, early / "bin" / "busybox")
     (early / "init").write_text(f"#!/bin/busybox sh\n{(GUEST / 'init').read_text()}")
     (early / "init").chmod(0o755)
