@@ -144,6 +144,7 @@ WORKED_OUT = {
     "nccl_socket_interfaces",
     "openmpi_networks",
     "preflight_commands",
+    "preflight_min_free_gib",
     "torch_runtime_proxy",
 }
 
