@@ -29,6 +29,8 @@ SSH_SECONDS = 5
 #: How many are asked at once.
 SSH_AT_ONCE = 64
 POLL_SECONDS = 0.05
+#: What mpirun has started may end a moment after it: the daemon of Open MPI 5, and ssh.
+ENDING_SECONDS = 2
 #: What is kept of the output.  4096 ranks write 5 MB.
 OUT_BYTES, ERR_BYTES = 8 << 20, 64 << 10
 DAEMONS = ("orted", "prted")
@@ -84,9 +86,14 @@ def parts(pid: int, name: str) -> list[bytes]:
         return stream.read().split(b"\0")
 
 
-def clear(run_id: str, seconds: float = KILL_SECONDS) -> list[str]:
-    """End what is left of a job on this node: SIGTERM, and SIGKILL after this time.  Returns the names of programs."""
-    left = marked(run_id)
+def clear(run_id: str, seconds: float = KILL_SECONDS, ending: float = 0) -> list[str]:
+    """End what is left of a job on this node: SIGTERM, and SIGKILL after this time.  Returns the names of programs.
+
+    ``ending``: so long, in seconds, what has to end by itself may take to do so.
+    """
+    end = time.monotonic() + ending
+    while (left := marked(run_id)) and time.monotonic() < end:
+        time.sleep(POLL_SECONDS)
     names = sorted(left.values())
     for number in (signal.SIGTERM, signal.SIGKILL):
         guardian.send(sorted(left), number)
@@ -252,7 +259,7 @@ def run(given: Mapping[str, Any]) -> dict[str, Any]:
             ssh = asked(nodes[1:], prefix, given["ssh_port"], environment, who)
         if not in_time:
             job.stop()
-        ended = clear(run_id)
+        ended = clear(run_id, ending=0 if job.process.returncode or not in_time else ENDING_SECONDS)
         said, wrote = job.said()
     events, rest = output.events(said)
     return {

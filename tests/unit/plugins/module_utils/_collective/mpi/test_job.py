@@ -118,6 +118,16 @@ case "$*" in
 esac"""
 
 
+@pytest.mark.parametrize(("code", "left"), [(0, []), (1, ["sleep"])])
+def test_what_ends_a_moment_after_a_job_that_ended_well_is_nothing_unclean(
+    tmp_path: Path, run_id: str, monkeypatch: pytest.MonkeyPatch, code: int, left: list[str]
+) -> None:
+    """Seen with the daemon of Open MPI 5.0.7 on a busy node. After a job that failed nothing is waited for."""
+    monkeypatch.setattr(job, "ENDING_SECONDS", 60)
+    said = run(tmp_path, run_id, f"echo '{EVENT}'; setsid sleep 1 > /dev/null 2>&1 & exit {code}", monkeypatch)
+    assert (said["ended"], said["unclean"]) == (left, bool(code))
+
+
 def test_ssh_is_asked_when_no_rank_came_up(tmp_path: Path, run_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
     program(tmp_path / "bin" / "ssh", SSH)
     said = run(tmp_path, run_id, "echo no good >&2; exit 1", monkeypatch)
