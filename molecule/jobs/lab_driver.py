@@ -187,7 +187,8 @@ def tools() -> list[StandIn]:
         StandIn("dracut", "057-88.git20250311.el9", files=dracut),
         StandIn(
             "dkms",
-            "3.2.1-1.el9",
+            # Newer than those of the lab's own repositories, which have no files.
+            "3.9.9-1.el9",
             # As in EPEL's package: by itself it would bring the newest kernel-core.
             requires=["gcc", "(kernel-devel-matched if kernel-core)"],
             files={"/usr/sbin/dkms": DKMS.encode()},

@@ -28,7 +28,9 @@ JOB = r"mpirun|prterun|orted|prted|mpi_allreduce|sizes_bytes"
 #: Where the user's programs listen and with whom they are connected, and what runs.
 LOOK = (
     f"uid=$(id -u {USER}); ss -Htlne | grep -w uid:$uid | awk '{{print \"listens\", $4}}'; "
-    "ss -Htne state established | grep -w uid:$uid | awk '{print \"connected\", $3}'; "
+    # A rank and its daemon may talk by any address of their own node.
+    'ss -Htne state established | grep -w uid:$uid | awk \'{own = $3; other = $4; sub(/:[0-9]+$/, "", own); '
+    'sub(/:[0-9]+$/, "", other); if (own != other) print "connected", $3}\'; '
     f"ps -u {USER} -ww -o args= | sed 's/^/runs /'; true"
 )
 SECONDS = 60

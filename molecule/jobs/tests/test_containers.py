@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from lab_cluster import PROJECT, Cluster
+from lab_cluster import EL, PROJECT, Cluster
 
 PROGRAM = PROJECT / "docs" / "examples" / "mpi_allreduce.py"
 #: Inside the rendezvous range of the port plan, so it is open to members.
@@ -76,9 +76,10 @@ def fixture_nodes(cluster: Cluster) -> Iterator[list[str]]:
 
 
 def test_mpirun_goes_through_the_inner_sshd(cluster: Cluster, nodes: list[str]) -> None:
-    hosts = ",".join(f"{cluster.fabric_address(name)}:1" for name in nodes)
+    hosts = ",".join(f"{name}:1" for name in nodes)
+    port = f'--mca plm_{"rsh" if EL == 9 else "ssh"}_args "-p {PORT}"'
     rank = "/usr/bin/python3 /mnt/program.py --library libmpi.so.40"
-    job = f'cd /; mpirun --host {hosts} --mca plm_rsh_args "-p {PORT}" {rank}'
+    job = f"cd /; mpirun --host {hosts} {port} {rank}"
     said = cluster.shell(nodes[0], f"{ENTER} '{job}' 2>&1")
     ranks = {one["rank"]: one for one in (json.loads(line) for line in said.splitlines() if line.startswith('{"rank"'))}
     assert sorted(ranks) == [0, 1], said
@@ -88,7 +89,8 @@ def test_mpirun_goes_through_the_inner_sshd(cluster: Cluster, nodes: list[str]) 
 
 def test_a_wrapper_puts_each_rank_into_a_container(cluster: Cluster) -> None:
     nodes = list(cluster.hosts)[:2]
-    folder = "/tmp/lab-wrapper"
+    # /tmp runs no programs.
+    folder = "/var/tmp/lab-wrapper"
     put = f"mkdir -p {folder}; echo {encoded(WRAPPER)} | base64 -d > {folder}/inside; chmod 0755 {folder}/inside; "
     put += f"echo {encoded(RANK)} | base64 -d > {folder}/rank.py; chown -R train {folder}"
     for name in nodes:

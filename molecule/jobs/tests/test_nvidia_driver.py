@@ -19,7 +19,7 @@ import lab_gpus
 import lab_mirror
 import lab_packages
 import pytest
-from lab_cluster import Cluster, Ended
+from lab_cluster import EL, Cluster, Ended
 from lab_driver import KERNEL, NEW, OLD
 
 #: What the driver may leave behind besides packages, which lab_packages looks after.
@@ -58,8 +58,9 @@ PACKAGES = "kmod-nvidia-open-dkms", "nvidia-driver-cuda", "nvidia-driver-cuda-li
 
 def packages(version: str, manager: str) -> set[str]:
     """What must be installed of one version; the kernel's packages do not follow the driver."""
-    kernels = {f"{name} 5.14.0" for name in ("kernel-core", "kernel-devel", "kernel-devel-matched", "kernel-headers")}
-    return {f"{name} {version}" for name in (*PACKAGES, "nvidia-persistenced", manager)} | kernels | {"dkms 3.2.1"}
+    kernels = {f"{name} 5.14.0" for name in ("kernel-core", "kernel-devel", "kernel-devel-matched")}
+    others = {"dkms 3.9.9", f"kernel-headers {'5.14.0' if EL == 9 else '6.12.0'}"}
+    return {f"{name} {version}" for name in (*PACKAGES, "nvidia-persistenced", manager)} | kernels | others
 
 
 class Node:

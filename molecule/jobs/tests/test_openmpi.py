@@ -354,6 +354,8 @@ class Settings:
 
     FILE = "/etc/openmpi/openmpi-mca-params.conf"
     OVERRIDE = "/etc/openmpi/openmpi-mca-params-override.conf"
+    #: Where the launcher reads its settings: PRRTE, since Open MPI 5, has a file of its own.
+    LAUNCHER = FILE if EL == 9 else "/etc/openmpi/prte-mca-params.conf"
 
     def __init__(self, cluster: Cluster, folder: Path) -> None:
         self.cluster = cluster
@@ -422,6 +424,7 @@ def test_the_module_changes_verifies_and_undoes(settings: Settings) -> None:
         settings.task("changed", **other),
         settings.task("again", **other),
         settings.shell("session", f"cat {file}"),
+        settings.shell("launcher", f"cat {settings.LAUNCHER}"),
         settings.shell("foreign", f"sed -i '1i btl_tcp_if_exclude = lo' {file}; {mark}"),
         settings.task("refused"),
         settings.shell("after_refusal", f"{mark}; sed -i 1d {file}"),
@@ -439,7 +442,7 @@ def test_the_module_changes_verifies_and_undoes(settings: Settings) -> None:
     assert answers["checked"]["changed"] and answers["before"]["stdout"] == answers["after_check"]["stdout"]
     assert answers["checked"]["diff"] == answers["changed"]["diff"]
     assert answers["changed"]["changed"] and not answers["again"]["changed"]
-    assert f"plm_rsh_args = -p {SECOND_PORT}" in answers["session"]["stdout"]
+    assert f"plm_{'rsh' if EL == 9 else 'ssh'}_args = -p {SECOND_PORT}" in answers["launcher"]["stdout"]
     assert "osc = ^ucx,pt2pt" in answers["session"]["stdout"], "a line of the distribution is gone"
     assert answers["refused"]["failed"] and "btl_tcp_if_exclude = lo: Open MPI runs no job" in answers["refused"]["msg"]
     assert answers["after_refusal"]["stdout"] == answers["foreign"]["stdout"]

@@ -15,6 +15,8 @@ rm -f /etc/systemd/system/timers.target.wants/*
 ln -sf bash /bin/sh
 sed -i 's/^hosts:.*/hosts: files dns myhostname/' /etc/nsswitch.conf
 rm -f /etc/dnf/plugins/local.conf /usr/lib/python3/dist-packages/dnf-plugins/local.py
+# Needs Python's bindings of systemd, and says so in front of whatever dnf prints.
+rm -f /usr/lib/python3/dist-packages/dnf-plugins/system_upgrade.py
 touch /etc/default/locale
 
 # As EL's packages have them.
