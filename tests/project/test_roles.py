@@ -46,6 +46,10 @@ class TestRole:
         """Every role has the same first page."""
         assert (role / name).is_file(), f"roles/{role.name}/{name} is missing"
 
+    def test_has_a_row_in_the_table_of_where_it_ran(self, role: Path) -> None:
+        text = (role.parents[1] / "docs" / "support.md").read_text(encoding="utf-8")
+        assert len(re.findall(rf"^\| `{role.name}` \|.*\|$", text, re.MULTILINE)) == 1
+
     def test_every_entry_point_has_tasks(self, role: Path) -> None:
         """An entry point that is described exists, and main is described where it exists."""
         specs = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]
