@@ -15,8 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import lab_enter
 import yaml
-from lab import lab
 from lab.settings import here
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -145,9 +145,9 @@ class Cluster:
         return self.on_each(self.hosts, command)
 
     def lab_argv(self, *arguments: str) -> list[str]:
-        """A command of the program that makes the nodes; what runs on a node by podman's own, which starts sooner."""
+        """A command of the program that makes the nodes; what runs on a node needs no start of that program."""
         if self.program == LAB and arguments[0] == "exec":
-            return lab.exec_argv(here(), arguments[1], arguments[2:], "--interactive")
+            return lab_enter.argv(here(), arguments[1], arguments[2:])
         return [sys.executable, str(self.program), *arguments]
 
     def lab(self, *arguments: str, deadline: float = 120) -> str:
