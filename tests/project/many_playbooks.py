@@ -16,6 +16,7 @@ from typing import Any
 
 import ansible.executor.playbook_executor
 import ansible.plugins.strategy.linear  # noqa: F401  # imported before the forks, for all of them
+from ansible import constants
 from ansible.cli.playbook import PlaybookCLI
 
 
@@ -30,8 +31,17 @@ def start(command: dict[str, Any]) -> int:
     for stream in (1, 2):
         os.dup2(output, stream)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    PlaybookCLI.cli_executor(["ansible-playbook", *command["arguments"]])
-    os._exit(0)
+    # Ansible has made one folder for temporary files in this process, and each of its children would remove it.
+    constants.DEFAULT_LOCAL_TMP = f"{command['output']}-tmp"
+    os.mkdir(constants.DEFAULT_LOCAL_TMP, 0o700)
+    code: Any = 0
+    try:
+        PlaybookCLI.cli_executor(["ansible-playbook", *command["arguments"]])
+    except SystemExit as ended:
+        code = ended.code
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code if isinstance(code, int) else 1)
 
 
 def main() -> None:
