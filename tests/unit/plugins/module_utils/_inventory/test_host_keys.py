@@ -17,7 +17,7 @@ GOOD = "SHA256:ZBXDAunxiavxt9hfs2No7nccMQ0DIKYm6AiZeuS92Y8"
 
 
 def problems(name: str, *values: Any) -> list[tuple[str, str, str]]:
-    variables = {host: {name: value} for host, value in zip(HOSTS, values, strict=False)}
+    variables = {host: {name: value} for host, value in zip(HOSTS, values)}
     found = host_keys.host_key_problems({host: variables.get(host, {}) for host in HOSTS}, HOSTS)
     return [(problem.host, problem.variable, problem.rule) for problem in found]
 

@@ -118,7 +118,7 @@ def test_nor_mpirun(tmp_path: Path) -> None:
 @needs_root
 def test_what_others_can_change_is_asked_by_nobody(tmp_path: Path) -> None:
     """Also for the facts, to which Open MPI and the environment of torch belong."""
-    for folder in (tmp_path, *tmp_path.parents[:2]):
+    for folder in (tmp_path, *list(tmp_path.parents)[:2]):
         folder.chmod(0o755)
     program = tmp_path / "bin" / "ompi_info"
     program.parent.mkdir()
