@@ -57,7 +57,7 @@ def clean(text: str) -> str:
 def answers(text: str) -> dict[str, str]:
     """What a machine said, by name."""
     lines = [line.partition("\t") for line in text.splitlines()[:MAX_LINES] if "\t" in line]
-    return {clean(name): clean(value) for name, _tab, value in lines}
+    return {clean(name): clean(value).rstrip("; ") for name, _tab, value in lines}
 
 
 def verdict(rule: Mapping[str, str], answer: str | None) -> str:
