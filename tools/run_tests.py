@@ -29,7 +29,13 @@ from checks import Tally
 from scheduler import Outcome, Part
 
 PLUGINS = f"ansible_collections.{project.COLLECTION}.plugins"
-SHELL_SCRIPTS = (".ci/run", "tools/lab/vm/init", "tools/lab/vm/lab-console", "tools/lab/vm/prepare.sh")
+SHELL_SCRIPTS = (
+    ".ci/run",
+    "tools/lab/vm/init",
+    "tools/lab/vm/lab-console",
+    "tools/lab/vm/prepare.sh",
+    "tools/evidence/look.sh",
+)
 REAL_PLAYBOOKS = "tests/ansible_core"
 LAUNCHER = "roles/launcher/files/gpu-cluster-run"
 # mypy's oldest; compiling with the modules' real floor is ansible-test's part.

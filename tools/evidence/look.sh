@@ -8,6 +8,7 @@ line SELinux sh -c 'getenforce; sed -n "s/^SELINUX\(TYPE\)\?=//p" /etc/selinux/c
 line python3 /usr/bin/python3 --version
 line 'host name' cat /proc/sys/kernel/hostname
 line umask sh -c umask
+# shellcheck disable=SC2016 # The inner shell expands it.
 line LANG sh -c 'echo "$LANG"'
 line /tmp findmnt --noheadings --output FSTYPE,OPTIONS --target /tmp
 line 'drop-ins of sshd' ls /etc/ssh/sshd_config.d
