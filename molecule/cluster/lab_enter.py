@@ -4,7 +4,7 @@
 """Commands on a node beside its sshd, as ``podman exec`` runs them, for some milliseconds of a processor and not 100.
 
 Tests run thousands of them. What enters has the node's namespaces, capabilities, limits and variables; it is not in its
-cgroups, so a node that is paused does not stop it. A job that is to be ended by signals is podman's.
+cgroups, so a node that is paused does not stop it. Long jobs are podman's.
 """
 
 from __future__ import annotations
