@@ -26,6 +26,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.
 EVENT = '{"gpu_cluster_mpi": "start", "rank": 0, "at": 0.0, "host": "n1"}'
 #: A child in a session of its own that holds standard output and does not die of SIGTERM, as ssh and daemons may.
 CHILD = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
+#: Waits until the child that a shell has just started runs its program: until then it has the shell's own name.
+RUNS_SLEEP = 'until read -r name < /proc/$!/comm && [ "$name" = sleep ]; do :; done'
 
 
 @pytest.fixture
@@ -104,7 +106,7 @@ def test_a_child_that_outlives_mpirun_is_ended_and_told(
 ) -> None:
     """It holds the output open; waiting for its end would take a minute."""
     monkeypatch.setattr(job, "KILL_SECONDS", 0.3)
-    text = f"echo '{EVENT}'; setsid sleep 60 & sleep 0.3"
+    text = f"echo '{EVENT}'; setsid sleep 60 & {RUNS_SLEEP}"
     began = time.monotonic()
     said = run(tmp_path, run_id, text, monkeypatch)
     assert time.monotonic() - began < 15
@@ -124,7 +126,8 @@ def test_what_ends_a_moment_after_a_job_that_ended_well_is_nothing_unclean(
 ) -> None:
     """Seen with the daemon of Open MPI 5.0.7 on a busy node. After a job that failed nothing is waited for."""
     monkeypatch.setattr(job, "ENDING_SECONDS", 60)
-    said = run(tmp_path, run_id, f"echo '{EVENT}'; setsid sleep 1 > /dev/null 2>&1 & exit {code}", monkeypatch)
+    text = f"echo '{EVENT}'; setsid sleep 1 > /dev/null 2>&1 & {RUNS_SLEEP}; exit {code}"
+    said = run(tmp_path, run_id, text, monkeypatch)
     assert (said["ended"], said["unclean"]) == (left, bool(code))
 
 
