@@ -17,14 +17,16 @@ from lab_mirror import Keys
 from lab_packages import Content, StandIn, build_repository
 
 #: No kernel of the lab's own repository, so that its packages come from here.
-RELEASE = "5.14.0-570.el9"
-KERNEL = f"{RELEASE}.x86_64"
+RELEASE, NEWER = "5.14.0-570.el9", "5.14.0-999.el9"
+KERNEL, NEWER_KERNEL = f"{RELEASE}.x86_64", f"{NEWER}.x86_64"
 OLD, NEW = "570.172.08", "580.95.05"
 STREAMS = {OLD: "570-open", NEW: "580-open"}
 #: Where the loader of the nodes, which is Debian's, looks without being told.
 CUDA_LIBRARY = "/usr/lib/x86_64-linux-gnu/libcuda.so.1"
 #: A package of the name whose compiler is missing, as dkms found it in open-gpu-kernel-modules issue 805.
 BROKEN_COMPILER = "11.4.0-1.el9"
+#: One whose failed build keeps a later kernel from booting.
+BAD_DKMS = "3.1.8-1.el9"
 
 NOUVEAU = f"-rw-r--r-- 1 root root 1 Jan 1 1970 usr/lib/modules/{KERNEL}/kernel/drivers/gpu/drm/nouveau/nouveau.ko.xz\n"
 UNIT = "[Unit]\nDescription={0}\n[Service]\nExecStart=/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n"
@@ -70,18 +72,20 @@ remove)
 esac
 """
 #: The boot loader's one entry, with its arguments in a file.
-GRUBBY = f"""\
+GRUBBY = """\
 #!/bin/sh
 file=/boot/lab-arguments
+# As kernel-install has it: a new kernel boots next.
+kernel=$(cd /usr/lib/modules; ls -d */vmlinuz | sort -V | tail -1 | cut -d/ -f1)
 case $1 in
---default-kernel) echo /boot/vmlinuz-{KERNEL};;
---info=ALL) echo index=0; echo 'kernel="/boot/vmlinuz-{KERNEL}"'; echo "args=\\"$(cat $file)\\""
-  echo 'initrd="/boot/initramfs-{KERNEL}.img $tuned_initrd"';;
+--default-kernel) echo /boot/vmlinuz-$kernel;;
+--info=ALL) echo index=0; echo "kernel=\\"/boot/vmlinuz-$kernel\\""; echo "args=\\"$(cat $file)\\""
+  echo "initrd=\\"/boot/initramfs-$kernel.img \\$tuned_initrd\\"";;
 --update-kernel=ALL) shift
   for word; do
-    name=${{word#*=}}; name=${{name%%=*}}
+    name=${word#*=}; name=${name%%=*}
     sed -i "s/ *$name=[^ ]*//" $file
-    case $word in --args=*) echo "$(cat $file) ${{word#--args=}}" > $file;; esac
+    case $word in --args=*) echo "$(cat $file) ${word#--args=}" > $file;; esac
   done;;
 esac
 """
@@ -155,36 +159,41 @@ def cuda_library(folder: Path, result: int = 0) -> bytes:
     return library.read_bytes()
 
 
-def tools() -> list[StandIn]:
-    """The kernel that boots, what builds modules for it, and the boot loader's tool."""
-    modules = f"/usr/lib/modules/{KERNEL}"
+def kernel(release: str) -> list[StandIn]:
+    """The packages of one kernel. The first one brings the arguments of the boot entries, too."""
+    modules = f"/usr/lib/modules/{release}.x86_64"
     boot: dict[str, Content] = {
         f"{modules}/vmlinuz": b"kernel\n",
         f"{modules}/modules.order": b"",
         f"{modules}/modules.builtin": b"",
-        f"/boot/initramfs-{KERNEL}.img": NOUVEAU.encode(),
-        "/boot/lab-arguments": b"ro crashkernel=1G-4G:192M quiet\n",
+        f"/boot/initramfs-{release}.x86_64.img": NOUVEAU.replace(KERNEL, f"{release}.x86_64").encode(),
     }
+    if release == RELEASE:
+        boot["/boot/lab-arguments"] = b"ro crashkernel=1G-4G:192M quiet\n"
+    beside = ["installonlypkg(kernel)"]
+    devel: dict[str, Content] = {f"/usr/src/kernels/{release}.x86_64/Makefile": b"all:\n"}
+    return [
+        StandIn("kernel-core", release, provides=beside, files=boot),
+        StandIn("kernel-devel", release, provides=beside, files=devel),
+        StandIn("kernel-devel-matched", release, requires=[f"kernel-core = {release}", f"kernel-devel = {release}"]),
+    ]
+
+
+def tools() -> list[StandIn]:
+    """The kernel that boots, what builds modules for it, and the boot loader's tool."""
     dracut: dict[str, Content] = {
         "/usr/bin/dracut": b'#!/bin/sh\n[ "$1" = --force ] && cat /etc/dracut.conf.d/*.conf > "$2"\n',
         "/usr/bin/lsinitrd": b'#!/bin/sh\ncat "$1"\n',
     }
     return [
-        StandIn("kernel-core", RELEASE, files=boot),
-        StandIn("kernel-devel", RELEASE, files={f"/usr/src/kernels/{KERNEL}/Makefile": b"all:\n"}),
-        StandIn("kernel-devel-matched", RELEASE, requires=[f"kernel-core = {RELEASE}", f"kernel-devel = {RELEASE}"]),
-        # A newer one, which nothing may bring in.
-        StandIn("kernel-core", "5.14.0-999.el9"),
-        StandIn("kernel-devel", "5.14.0-999.el9"),
-        StandIn(
-            "kernel-devel-matched",
-            "5.14.0-999.el9",
-            requires=["kernel-core = 5.14.0-999.el9", "kernel-devel = 5.14.0-999.el9"],
-        ),
+        *kernel(RELEASE),
+        # A newer one, which nothing may bring in without consent.
+        *kernel(NEWER),
         StandIn("gcc-c++", BROKEN_COMPILER),
         StandIn("gcc-c++", "11.5.0-5.el9", files={"/usr/bin/g++": b"#!/bin/sh\n"}),
         StandIn("grubby", "8.40-64.el9", files={"/usr/sbin/grubby": GRUBBY.encode()}),
         StandIn("dracut", "057-88.git20250311.el9", files=dracut),
+        StandIn("dkms", BAD_DKMS, files={"/usr/sbin/dkms": DKMS.encode()}),
         StandIn(
             "dkms",
             # Newer than those of the lab's own repositories, which have no files.

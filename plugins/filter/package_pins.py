@@ -23,7 +23,8 @@ author:
 description:
   - Reads the variables of these roles, with their defaults, so that a repository can be asked before anything changes.
   - Where the driver is to be installed, C(kernel-devel) of the kernel that boots next is among them, by the fact
-    C(gpu_node), unless the driver's module is built for that kernel.
+    C(gpu_node), unless the driver's module is built for that kernel. In any version where the kernel may be updated
+    (C(nvidia_driver_kernel_update_ok)).
   - The lists of the role monitoring are not. What no repository has of them is left out.
 positional: _input, host, has_gpus, skipped
 options:

@@ -20,7 +20,7 @@ import lab_mirror
 import lab_packages
 import pytest
 from lab_cluster import EL, Cluster, Ended
-from lab_driver import KERNEL, NEW, OLD
+from lab_driver import KERNEL, NEW, NEWER_KERNEL, OLD
 
 #: What the driver may leave behind besides packages, which lab_packages looks after.
 STATE = (
@@ -40,8 +40,9 @@ TIDY = (
     f"[ ! -e /run/lab-shutdown ] || {{ {AS_BEFORE}; }}; "
     "systemctl stop lab-gpu-job 2>/dev/null; "
     "systemctl disable --now nvidia-persistenced nvidia-fabricmanager 2>/dev/null; "
-    f"rm -rf /var/lib/dkms /usr/lib/modules/{KERNEL} /boot/lab-arguments /boot/initramfs-{KERNEL}.img* /dev/nvidia0 "
-    "/etc/modprobe.d/gpu-cluster-nouveau.conf /etc/dracut.conf.d /usr/src/kernels; rmdir /usr/lib/modules 2>/dev/null; "
+    "rm -rf /var/lib/dkms /usr/lib/modules/5.14.0-*.el9.x86_64 /boot/lab-arguments /boot/initramfs-5.14.0-* "
+    "/dev/nvidia0 /etc/modprobe.d/gpu-cluster-nouveau.conf /etc/dracut.conf.d /usr/src/kernels; "
+    "rmdir /usr/lib/modules 2>/dev/null; "
     "systemctl daemon-reload"
 )
 MODULE = f"modinfo -k {KERNEL} -F version nvidia 2>&1; true"
@@ -106,8 +107,8 @@ def node(cluster: Cluster, tmp_path: Path) -> Iterator[Node]:
             lab_packages.on_node(cluster, found.name, f"{mirror.url}/cuda", key),
             lab_gpus.shown_devices(cluster, found.name, "h100_7.lspci"),
         ):
-            wanted = f"kernel-core-{lab_driver.RELEASE} gcc-c++-{lab_driver.BROKEN_COMPILER} dracut"
-            found.run(f"dnf -y -q install {wanted}")
+            older = f"gcc-c++-{lab_driver.BROKEN_COMPILER} dkms-{lab_driver.BAD_DKMS}"
+            found.run(f"dnf -y -q install kernel-core-{lab_driver.RELEASE} {older} dracut")
             yield found
     finally:
         mirror.close()
@@ -139,13 +140,14 @@ def test_a_driver_from_a_silent_failure_to_its_removal(node: Node, tmp_path: Pat
     a_job_keeps_the_driver_that_it_runs_with(node)
     one_variable_changes_the_branch(node)
     a_removal_leaves_nothing(node)
+    a_kernel_whose_packages_are_gone_is_updated_with_consent(node, tmp_path / "site" / "cuda")
 
 
 def check_mode_foresees_it(node: Node) -> None:
     """On a host without the driver."""
     before = node.versions, node.run(STATE)
     ended = node.apply(check=True)
-    assert ended.code == 0 and node.changes(ended) == 2, ended.text
+    assert ended.code == 0 and node.changes(ended) == 3, ended.text
     for line in (f"+nvidia-driver-cuda 3:{NEW}-1.el9", "+module stream nvidia-driver:580-open", "+blacklist nouveau"):
         assert line in ended.text, ended.text
     assert (node.versions, node.run(STATE)) == before
@@ -248,3 +250,23 @@ def a_removal_leaves_nothing(node: Node) -> None:
     assert node.run("cat /boot/lab-arguments") == ARGUMENTS
     assert "gpu-cluster" not in node.run("ls /etc/modprobe.d /etc/dracut.conf.d")
     assert "nvidia" not in node.run("cat /etc/dnf/plugins/versionlock.list")
+
+
+def a_kernel_whose_packages_are_gone_is_updated_with_consent(node: Node, repository: Path) -> None:
+    """As on CentOS Stream a few weeks after an installation."""
+    for file in repository.glob(f"kernel-devel-*{lab_driver.RELEASE}*"):
+        file.unlink()
+    lab_packages.index(repository, (repository.parent / f"{repository.name}-modules.yaml").read_text())
+    node.run("umount /sys/module; rpm -e --nodeps kernel-devel kernel-devel-matched dkms; dnf -q clean metadata")
+    refused = node.apply()
+    advice = "or let a run do both (nvidia_driver_kernel_update_ok and nvidia_driver_reboot_ok)"
+    assert refused.code == 2 and advice in one_line(refused) and "nvidia" not in node.run("rpm -qa"), refused.text
+    foreseen = node.apply("nvidia_driver_kernel_update_ok=true", check=True)
+    assert foreseen.code == 0 and NEWER_KERNEL not in node.run("ls /usr/lib/modules"), foreseen.text
+    ended = node.apply("nvidia_driver_kernel_update_ok=true")
+    boots = f"{KERNEL} runs, and {NEWER_KERNEL} boots next"
+    assert ended.code == 2 and "NOT FINISHED: 1 of 1 hosts need a reboot." in ended.text, ended.text
+    assert f"{node.name}: " in one_line(ended) and boots in one_line(ended), ended.text
+    assert node.run(f"modinfo -k {NEWER_KERNEL} -F version nvidia") == f"{NEW}\n"
+    again = node.apply("nvidia_driver_kernel_update_ok=true")
+    assert again.code == 2 and node.changes(again) == 0, again.text

@@ -12,6 +12,8 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from ansible.module_utils.parsing.convert_bool import boolean
+
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._cuda import versions as cuda
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.versions import NCCL_CUDA, with_defaults
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._nccl import settings as nccl
@@ -21,6 +23,7 @@ DRIVER = "nvidia_driver_version"
 #: Of the driver's packages, those that tell whether a repository has a version of it.
 KERNEL_MODULES = {"open": "kmod-nvidia-open-dkms", "proprietary": "kmod-nvidia-latest-dkms"}
 DRIVER_PROGRAMS = "nvidia-driver-cuda"
+UPDATE_KERNEL = "nvidia_driver_kernel_update_ok"
 #: The variables that are read.
 PREFIXES = ("nvidia_driver_", "cuda_toolkit_", "nccl_", "openmpi_", "torch_runtime_", "shared_storage_")
 _MORE_THAN_A_NAME = re.compile(r"-\d|[^A-Za-z0-9_.+-]")
@@ -47,11 +50,11 @@ def packages(
     if "gpu" not in skipped:
         if has_gpus and "nvidia_driver" not in skipped:
             driver = _driver(values)
-            found += [*driver, *(_kernel(facts or {}, driver[0]["version"]) if driver else [])]
-        if (has_gpus or values.get("cuda_toolkit_without_gpu")) and "cuda_toolkit" not in skipped:
+            found += [*driver, *(_kernel(values, facts or {}, driver[0]["version"]) if driver else [])]
+        if (has_gpus or _agreed(values, "cuda_toolkit_without_gpu")) and "cuda_toolkit" not in skipped:
             toolkits, wrong = cuda.plan({"versions": values.get(cuda.VERSIONS), "default": ""})
             found += [] if wrong else toolkits.as_dict()["packages"]
-        if (has_gpus or values.get("nccl_without_gpu")) and values.get("nccl_version") and "nccl" not in skipped:
+        if (has_gpus or _agreed(values, "nccl_without_gpu")) and values.get("nccl_version") and "nccl" not in skipped:
             found += nccl.packages_of(values["nccl_version"], with_defaults(given, defaults)[NCCL_CUDA])[0]
     if not {"runtime", "openmpi"} & set(skipped):
         found += _openmpi(values)
@@ -61,6 +64,11 @@ def packages(
     # Two lists may name the same package.
     once = {entry["name"]: entry for entry in reversed(found)}
     return [{"name": "", "version": "", "family": "", "variable": "", **entry} for entry in reversed(once.values())]
+
+
+def _agreed(values: Mapping[str, Any], name: str) -> bool:
+    """Whether a switch is on. One of the command line (``-e name=false``) is text."""
+    return bool(boolean(values.get(name), strict=False))
 
 
 def _driver(values: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -77,8 +85,11 @@ def _driver(values: Mapping[str, Any]) -> list[dict[str, str]]:
     ]
 
 
-def _kernel(facts: Mapping[str, Any], pin: str) -> list[dict[str, str]]:
-    """What builds the module for the kernel that boots, unless it is built. CentOS Stream drops old kernels."""
+def _kernel(values: Mapping[str, Any], facts: Mapping[str, Any], pin: str) -> list[dict[str, str]]:
+    """What builds the module for the kernel that boots, unless it is built. CentOS Stream drops old kernels.
+
+    Where the kernel may be updated, any version will do.
+    """
     kernel, driver = facts.get("kernel"), facts.get("driver")
     if not isinstance(kernel, Mapping) or not isinstance(driver, Mapping):
         return []
@@ -89,7 +100,8 @@ def _kernel(facts: Mapping[str, Any], pin: str) -> list[dict[str, str]]:
     if parts is None or fits(pin, built):
         return []
     flavour = f"{parts[2]}-" if parts[2] else ""
-    return [{"name": f"kernel-{flavour}devel", "version": parts[1], "variable": "the kernel that boots next"}]
+    version = "" if _agreed(values, UPDATE_KERNEL) else parts[1]
+    return [{"name": f"kernel-{flavour}devel", "version": version, "variable": "the kernel that boots next"}]
 
 
 def _listed(values: Mapping[str, Any], variable: str, skipped: Collection[str]) -> list[dict[str, str]]:

@@ -27,8 +27,9 @@ ERR_NOT_TOGETHER = "no version fits for all packages that must have the same one
 FIX_NO_PACKAGE = "add the repository that has it (package_sources_repositories), or correct the name"
 FIX_NO_VERSION = "set it to one of them, or add the repository that has it"
 FIX_NO_KERNEL = (
-    "update the kernel (`dnf upgrade kernel`), reboot, then run again, because CentOS Stream drops packages of older "
-    "kernels; or add the repository that has it"
+    "CentOS Stream drops packages of older kernels: update the kernel (`dnf upgrade kernel`), reboot, then run again, "
+    "or let a run do both (nvidia_driver_kernel_update_ok and nvidia_driver_reboot_ok); or add the repository that has "
+    "it"
 )
 FIX_NOT_TOGETHER = "choose a version that all of them have, or complete the repository"
 

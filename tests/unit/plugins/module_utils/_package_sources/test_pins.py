@@ -136,6 +136,21 @@ def test_what_builds_the_module_for_the_kernel(facts: dict[str, Any], expected: 
     assert not [entry for entry in without if entry["name"].startswith("kernel-")]
 
 
+@pytest.mark.parametrize(("value", "version"), [(True, ""), ("true", ""), (False, EL9), ("false", EL9)])
+def test_where_the_kernel_may_be_updated_any_version_will_do(value: object, version: str) -> None:
+    """A value of the command line is text."""
+    facts = {"kernel": {"boots": f"{EL9}.x86_64"}, "driver": {"modules": {}}}
+    given = {**NO_LISTS, "nvidia_driver_kernel_update_ok": value}
+    (found,) = (one for one in pins.packages(given, DEFAULTS, True, [], facts) if one["name"].startswith("kernel-"))
+    assert (found["name"], found["version"]) == ("kernel-devel", version)
+
+
+@pytest.mark.parametrize("value", ["false", "no", False, None])
+def test_a_switch_that_is_off_asks_for_nothing(value: object) -> None:
+    given = {**NO_LISTS, "cuda_toolkit_without_gpu": value, "nccl_without_gpu": value, "nccl_version": "2.27.7"}
+    assert {entry["variable"] for entry in pins.packages(given, DEFAULTS, False, [], {})} <= {"openmpi_packages"}
+
+
 def test_the_filter_reads_the_variables_of_one_host() -> None:
     filters = FilterModule().filters()
     hostvars = {"n1": {"openmpi_version": "4.1.1", "other": 1, **NO_LISTS}, "n2": {}}
