@@ -52,6 +52,7 @@ def test_nodes_with_a_gpu_get_nvtop_too(cluster: Cluster, tmp_path: Path) -> Non
         "hosts": name,
         "gather_facts": False,
         "become": True,
+        "vars": {"monitoring_looked_at": True},
         "tasks": [
             {"name": "Pretend", "ansible.builtin.set_fact": facts},
             {"name": "Apply", "ansible.builtin.import_role": {"name": "baremetal.gpu_cluster.monitoring"}},
