@@ -79,7 +79,11 @@ _BORROWERS = ("bond", "bridge", "ipvlan", "macvlan", "macvtap", "team", "vlan")
 #: What ssh says of a key that it does not know, or knows otherwise (sshconnect.c of OpenSSH).
 _HOST_KEY = re.compile(r"Host key verification failed|REMOTE HOST IDENTIFICATION HAS CHANGED")
 _BECOME = re.compile(r"(?:Missing|Incorrect) \w+ password|privilege escalation|\bsudo(?:ers)?\b")
-_INTERPRETER = re.compile(r"requires a minimum of Python|python[0-9.]*: (?:No such file|not found|Permission denied)")
+#: A shell that cannot start the interpreter says why in the language of the node; only the form is the same in all.
+_INTERPRETER = re.compile(
+    r"requires a minimum of Python|python[0-9.]*: (?:No such file|not found|Permission denied)"
+    r"|sh: (?:(?:\S+ )?\d+: )?\S*python[0-9.]*: "
+)
 
 
 @dataclass(frozen=True)

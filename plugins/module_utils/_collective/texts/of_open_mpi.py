@@ -71,7 +71,9 @@ TEXTS = (
         versions=BOTH,
     ),
     Text(
-        r"(?:orted|prted): (?:command not found|No such file or directory|Permission denied)|no orted and no prted in",
+        # A shell says it in the language of its node: of other languages the form is enough.
+        r"(?:orted|prted): (?:command not found|No such file or directory|Permission denied)|no orted and no prted in"
+        r"|sh: (?:(?:\S+ )?\d+: )?\S*(?:orted|prted): ",
         causes.NAMES,
         PEER,
         "Open MPI's daemon is not where ssh looks for it there: not in the PATH, or under another prefix",

@@ -353,6 +353,12 @@ SUDO = "give the login user sudo on this host"
             "set ansible_python_interpreter",
         ),
         (
+            {"msg": "x", "module_stderr": "/bin/sh: Zeile 1: /usr/bin/python3.99: Datei nicht gefunden", "rc": 127},
+            "ansible_python_interpreter",
+            "cannot run Ansible's modules: /bin/sh: Zeile 1: /usr/bin/python3.99: Datei nicht gefunden",
+            "set ansible_python_interpreter",
+        ),
+        (
             {
                 "msg": "x",
                 "module_stdout": "ansible-core requires a minimum of Python version 3.8. Current version: 3.6",

@@ -254,6 +254,7 @@ RECORDED = [
     ),
     ("train@gpu02: Permission denied (publickey).", causes.NAMES, {"addresses": ("gpu02",)}),
     ("bash: orted: command not found", causes.NAMES, {}),
+    ("bash: Zeile 1: /opt/openmpi/bin/prted: Datei oder Verzeichnis nicht gefunden", causes.NAMES, {}),
     ("bash: line 1: /opt/openmpi/bin/prted: Permission denied", causes.NAMES, {}),
     (
         "ssh: connect to host 198.18.30.3 port 22: Connection refused",
