@@ -176,7 +176,7 @@ LONG_PARTS = (
     scenario("cluster", 1500, LAB, scenarios.LONG),
     scenario("jobs", 1500, JOBS, scenarios.LONG),
     scenario("vm", 1800, MACHINE, scenarios.LONG),
-    Part("pylint", "ansible-test sanity --test pylint", sanity.run_longest, 400),
+    Part("sanity-long", "ansible-test sanity: pylint, and Python 3.12", sanity.run_longest, 400),
     Part("newest", "real playbooks with the pinned ansible-core", newest, 120),
     Part("el9-python", "unit tests of module_utils and modules with Python 3.9", on_el9, 600),
     Part("stalled", "unit tests, stopped for a second again and again", stalled, 1500),
