@@ -20,13 +20,14 @@ VARIABLE = "LAB_EL"
 class Flavour:
     """``el``: the major version that the nodes show.  ``suite``: the Debian release that they are made of.
 
-    ``of_bookworm``: packages of Debian 12 that are unpacked into the image besides.  ``audit``: the daemon that CentOS
-    has on every machine, which only the virtual machine can use: without it the kernel drops denials of SELinux.
+    ``of_bookworm``: packages of Debian 12 that are unpacked into the image besides.  ``daemons``: packages of what
+    CentOS runs on every machine, and only the virtual machine can run: auditd, without which the kernel drops denials
+    of SELinux, and tuned, which would set the parameters of the whole kernel.
     """
 
     el: int
     suite: str
-    audit: tuple[str, ...]
+    daemons: tuple[str, ...]
     of_bookworm: tuple[str, ...] = ()
 
 
@@ -36,9 +37,10 @@ PYTHON_3_11 = (
     *("python3.11", "python3.11-minimal", "python3.11-venv", "libpython3.11-minimal", "libpython3.11-stdlib"),
     *("python3-pip-whl", "python3-setuptools-whl"),
 )
+TUNED = ("tuned", "python3-linux-procfs", "python3-pyudev", "python3-six")
 FLAVOURS = {
-    9: Flavour(9, BOOKWORM, ("auditd", "libauparse0")),
-    10: Flavour(10, "trixie", ("auditd", "libauparse0t64"), PYTHON_3_11),
+    9: Flavour(9, BOOKWORM, ("auditd", "libauparse0", *TUNED)),
+    10: Flavour(10, "trixie", ("auditd", "libauparse0t64", *TUNED), PYTHON_3_11),
 }
 DEFAULT = 9
 

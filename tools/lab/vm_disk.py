@@ -91,9 +91,9 @@ def load_order(modules_dep: str, builtin: str, wanted: Sequence[str]) -> list[st
     return order
 
 
-def _packages(release: debian.Packages, audit: Sequence[str]) -> dict[str, str]:
+def _packages(release: debian.Packages, daemons: Sequence[str]) -> dict[str, str]:
     """The packages that go into the disk, with their versions."""
-    wanted = (dependency(release.cache("depends", KERNEL), release.suite), BUSYBOX, *audit)
+    wanted = (dependency(release.cache("depends", KERNEL), release.suite), BUSYBOX, *daemons)
     return release.versions(wanted)
 
 
@@ -109,12 +109,12 @@ def ensure(paths: Paths, cache: Path) -> Disk:
     release = debian.Packages(paths, paths.flavour.suite)
     # Without package lists there is no disk either.
     with contextlib.suppress(LabError):
-        disk = _disk(paths, cache, _packages(release, paths.flavour.audit))
+        disk = _disk(paths, cache, _packages(release, paths.flavour.daemons))
         if disk.folder.exists():
             return disk
     # A mirror removes old versions: what old lists name cannot be downloaded.
     release.update()
-    packages = _packages(release, paths.flavour.audit)
+    packages = _packages(release, paths.flavour.daemons)
     disk = _disk(paths, cache, packages)
     cache.mkdir(parents=True, exist_ok=True)
     for folder in cache.glob("build-*"):
@@ -140,7 +140,7 @@ def _build(paths: Paths, release: debian.Packages, packages: Mapping[str, str], 
     say("making the disk of the virtual machine")
     run(["tar", "-x", "--numeric-owner", "--xattrs", "--xattrs-include=*", f"--file={scratch}/image.tar", f"-C{tree}"])
     for archive in scratch.glob("*.deb"):
-        target = tree if archive.name.startswith(paths.flavour.audit) else unpacked
+        target = tree if archive.name.startswith(paths.flavour.daemons) else unpacked
         _unpack(archive, target)
     (kernel,) = (unpacked / "boot").glob("vmlinuz-*")
     version = kernel.name.removeprefix("vmlinuz-")
