@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 import pytest
 from lab_cluster import EL, PROJECT, Cluster
+from lab_launcher import left
 
 PROGRAM = PROJECT / "docs" / "examples" / "mpi_allreduce.py"
 #: Inside the rendezvous range of the port plan, so it is open to members.
@@ -35,9 +36,7 @@ echo %s | base64 -d > {FOLDER}/inner
 systemd-run --quiet --collect --unit {UNIT} unshare --mount --uts --ipc --pid --fork --mount-proc sh {FOLDER}/inner
 timeout 30 sh -c 'until [ -n "$(ss -Hltn sport = :{PORT})" ]; do sleep 0.1; done'
 """
-#: What a job could have left; systemd keeps a manager of the user for some seconds.
-LEFT = "pgrep -u train -a | grep -v 'systemd --user\\|(sd-pam)'; true"
-STOP = f"systemctl stop {UNIT}; rm -rf {FOLDER}; {LEFT}"
+STOP = f"systemctl stop {UNIT}; rm -rf {FOLDER}"
 #: What runs inside, started from outside.
 ENTER = f"nsenter -t $(cat /proc/$(systemctl show -P MainPID {UNIT})/task/*/children) -m -u -i -p su train -c"
 #: One rank of gpu-cluster-run in its own namespaces, without any right: what a wrapper around podman run does.
@@ -71,8 +70,9 @@ def fixture_nodes(cluster: Cluster) -> Iterator[list[str]]:
             cluster.shell(name, START % (encoded(PROGRAM.read_text()), encoded(INNER)))
         yield nodes
     finally:
-        left = [cluster.shell(name, STOP) for name in nodes]
-    assert left == [""] * len(nodes)
+        for name in nodes:
+            cluster.shell(name, STOP)
+    assert left(cluster) == []
 
 
 def test_mpirun_goes_through_the_inner_sshd(cluster: Cluster, nodes: list[str]) -> None:
@@ -100,8 +100,9 @@ def test_a_wrapper_puts_each_rank_into_a_container(cluster: Cluster) -> None:
     try:
         said = cluster.shell(nodes[0], f"su - train -c '{run} {folder}/inside {python} {folder}/rank.py' 2>&1")
     finally:
-        left = [cluster.shell(name, f"rm -rf {folder}; {LEFT}") for name in nodes]
+        for name in nodes:
+            cluster.shell(name, f"rm -rf {folder}")
     for name in nodes:
         # The first process of its own tree, and root of nothing but its own namespace.
         assert any(f"{name}:" in line and "sum 3 pid 1 uid 0" in line for line in said.splitlines()), said
-    assert left == [""] * len(nodes)
+    assert left(cluster) == []
