@@ -27,6 +27,7 @@ BASE_OPTIONS = [
     "--dpkgopt=path-exclude=/usr/share/man/*",
     "--dpkgopt=path-exclude=/usr/share/info/*",
     "--dpkgopt=path-exclude=/usr/share/locale/*",
+    "--dpkgopt=path-include=/usr/share/locale/de/*",
     "--dpkgopt=path-exclude=/usr/share/lintian/*",
     # mmdebstrap copies both from this machine.
     '--customize-hook=rm -f "$1"/etc/resolv.conf "$1"/etc/hostname',

@@ -17,7 +17,11 @@ sed -i 's/^hosts:.*/hosts: files dns myhostname/' /etc/nsswitch.conf
 rm -f /etc/dnf/plugins/local.conf /usr/lib/python3/dist-packages/dnf-plugins/local.py
 # Needs Python's bindings of systemd, and says so in front of whatever dnf prints.
 rm -f /usr/lib/python3/dist-packages/dnf-plugins/system_upgrade.py
-touch /etc/default/locale
+
+# Installed in another language than ours: what is read out of a program's output must not depend on it.
+localedef --inputfile=de_DE --charmap=UTF-8 de_DE.UTF-8
+echo LANG=de_DE.UTF-8 | tee /etc/default/locale > /etc/locale.conf
+rm -rf /usr/share/i18n
 
 # As EL's packages have them.
 chmod 0600 /etc/ssh/sshd_config /etc/ssh/sshd_config.d/50-redhat.conf
