@@ -81,7 +81,7 @@ STANDS_FOR: dict[str, Source] = {
     "preflight_gpus": _GPUS,
     "package_sources_wheel_folder": Source("torch_runtime_find_links", ""),
     "package_sources_wheel_index_url": Source("torch_runtime_index_url", ""),
-    "launcher_fabric_address": Source("gpu_cluster_fabric_address", "", lambda value: str(value).split("/")[0]),
+    "launcher_fabric_address": Source("gpu_cluster_fabric_address", "", lambda value: str(value).partition("/")[0]),
     "preflight_fabric_interface": Source("gpu_cluster_fabric_interface", ""),
     "preflight_interfaces": Source("static_network_interfaces", []),
     "preflight_ports": Source(PORTS, {}),
@@ -152,7 +152,7 @@ def _toolkit_note(own: Mapping[str, Any]) -> list[Problem]:
         return []
     first = versions[0] if isinstance(versions, (list, tuple)) and versions else versions
     toolkit = str(default or first or TOOLKIT)
-    if str(wanted).split(".")[0] == toolkit.split(".")[0]:
+    if str(wanted).partition(".")[0] == toolkit.partition(".")[0]:
         return []
     rule = NOTE_OTHER % ("cuda_toolkit_default", shown(toolkit))
     return [Problem(NCCL_CUDA, shown(wanted), rule, FIX_OTHER % "cuda_toolkit_default")]

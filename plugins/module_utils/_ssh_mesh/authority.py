@@ -150,7 +150,8 @@ def entries_of(lines: Iterable[tuple[int, str]], path: str) -> list[dict[str, An
         try:
             entry = json.loads(line)
             key = certificate.bare_key(entry["public_key"])
-            sound = type(entry["serial"]) is int and entry["kind"] in (HOST, USER) and isinstance(entry["host"], str)
+            numbered = isinstance(entry["serial"], int) and not isinstance(entry["serial"], bool)
+            sound = numbered and entry["kind"] in (HOST, USER) and isinstance(entry["host"], str)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             sound = False
         if not sound:
