@@ -79,7 +79,7 @@ def test_hashed_lines_are_those_that_ssh_keygen_finds(tmp_path: Path) -> None:
     path.write_text("".join(f"{name} {key(number)}\n" for name, number in lines))
     subprocess.run(["ssh-keygen", "-q", "-H", "-f", path], check=True, capture_output=True)
     text = path.read_text()
-    assert "n2" not in text and text.count("|1|") == len(lines)
+    assert [line[:3] for line in text.splitlines()] == ["|1|"] * len(lines)
     names = {**NAMES, "[n2]:2222": "n2"}
     found = kept(text, names)
     assert set(found) == {"n2", "192.0.2.2", "[n2]:2222"}
