@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from lab_cluster import PROJECT, Cluster
+from lab_cluster import PROJECT, Cluster, Ended, patience
 from lab_selinux import NODE, state
 
 
@@ -17,6 +17,12 @@ class Machine(Cluster):
 
     inventory = "inventories/vm"
     program = PROJECT / "tools" / "lab" / "vm.py"
+
+    def run(self, argv: list[str], *, deadline: float = 300, variables: dict[str, str] | None = None) -> Ended:
+        """ssh with the arguments of ansible.cfg, but on a busy machine the emulated one may be silent for longer."""
+        alive = f"-o ServerAliveInterval={round(5 * patience())} -o ServerAliveCountMax=3"
+        ssh = {"ANSIBLE_SSH_ARGS": f"-o ControlMaster=auto -o ControlPersist=60s {alive}"}
+        return super().run(argv, deadline=deadline, variables={**ssh, **(variables or {})})
 
     def shell(self, name: str, command: str) -> str:
         """Over a serial line, which no change of the network can cut. Longer than a test on a busy machine waits."""
