@@ -18,8 +18,9 @@ RUNS = int(os.environ.get("FAULTS_HEALTHY_RUNS", "20"))
 
 @pytest.fixture
 def load() -> Iterator[None]:
-    """As many processes that never wait as the machine has processors, and one more."""
-    busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _one in range(len(os.sched_getaffinity(0)) + 1)]
+    """As many processes that never wait as the machine has processors, and one more. They end with the tests."""
+    never = ["sh", "-c", "while kill -0 $PPID; do :; done"]
+    busy = [subprocess.Popen(never) for _one in range(len(os.sched_getaffinity(0)) + 1)]
     try:
         yield
     finally:
