@@ -13,11 +13,13 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from lab_cluster import EL
 from lab_mirror import Keys
 from lab_packages import Content, StandIn, build_repository
 
-#: No kernel of the lab's own repository, so that its packages come from here.
-RELEASE, NEWER = "5.14.0-570.el9", "5.14.0-999.el9"
+#: Newer than the kernel of the lab's own repository, so that its packages come from here.
+VERSION = "5.14.0" if EL == 9 else "6.12.0"
+RELEASE, NEWER = f"{VERSION}-570.el{EL}", f"{VERSION}-999.el{EL}"
 KERNEL, NEWER_KERNEL = f"{RELEASE}.x86_64", f"{NEWER}.x86_64"
 OLD, NEW = "570.172.08", "580.95.05"
 STREAMS = {OLD: "570-open", NEW: "580-open"}

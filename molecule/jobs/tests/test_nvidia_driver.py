@@ -19,8 +19,8 @@ import lab_gpus
 import lab_mirror
 import lab_packages
 import pytest
-from lab_cluster import EL, Cluster, Ended
-from lab_driver import KERNEL, NEW, NEWER_KERNEL, OLD
+from lab_cluster import Cluster, Ended
+from lab_driver import KERNEL, NEW, NEWER_KERNEL, OLD, VERSION
 
 #: What the driver may leave behind besides packages, which lab_packages looks after.
 STATE = (
@@ -40,7 +40,7 @@ TIDY = (
     f"[ ! -e /run/lab-shutdown ] || {{ {AS_BEFORE}; }}; "
     "systemctl stop lab-gpu-job 2>/dev/null; "
     "systemctl disable --now nvidia-persistenced nvidia-fabricmanager 2>/dev/null; "
-    "rm -rf /var/lib/dkms /usr/lib/modules/5.14.0-*.el9.x86_64 /boot/lab-arguments /boot/initramfs-5.14.0-* "
+    f"rm -rf /var/lib/dkms /usr/lib/modules/{VERSION}-*.x86_64 /boot/lab-arguments /boot/initramfs-{VERSION}-* "
     "/dev/nvidia0 /etc/modprobe.d/gpu-cluster-nouveau.conf /etc/dracut.conf.d /usr/src/kernels; "
     "rmdir /usr/lib/modules 2>/dev/null; "
     "systemctl daemon-reload"
@@ -59,8 +59,8 @@ PACKAGES = "kmod-nvidia-open-dkms", "nvidia-driver-cuda", "nvidia-driver-cuda-li
 
 def packages(version: str, manager: str) -> set[str]:
     """What must be installed of one version; the kernel's packages do not follow the driver."""
-    kernels = {f"{name} 5.14.0" for name in ("kernel-core", "kernel-devel", "kernel-devel-matched")}
-    others = {"dkms 3.9.9", f"kernel-headers {'5.14.0' if EL == 9 else '6.12.0'}"}
+    kernels = {f"{name} {VERSION}" for name in ("kernel-core", "kernel-devel", "kernel-devel-matched")}
+    others = {"dkms 3.9.9", f"kernel-headers {VERSION}"}
     return {f"{name} {version}" for name in (*PACKAGES, "nvidia-persistenced", manager)} | kernels | others
 
 
