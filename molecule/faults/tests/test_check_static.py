@@ -28,7 +28,7 @@ SECOND_CARD = (
 )
 #: A machine of its own with the address of a member, on the wire of the data network.
 FOREIGN = (
-    "unshare --net sh -c 'echo $$ > /run/gc-foreign; exec sleep 300' & "
+    "unshare --net sh -c 'echo $$ > /run/gc-foreign; exec sleep 300' > /dev/null 2>&1 & "
     "until test -s /run/gc-foreign; do sleep 0.1; done; "
     "ip link add link fab0 name gcf address 02:00:00:00:00:99 type macvlan mode bridge && "
     "ip link set gcf netns $(cat /run/gc-foreign) && "
