@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,6 +66,9 @@ def test_what_a_killed_process_has_started_is_named_and_waited_for(tmp_path: Pat
 
         process.kill()
         process.wait()
+        # Its shell has said its number before it becomes this program.
+        while Path(f"/proc/{child}/cmdline").read_bytes() != b"sleep\x00600\x00":
+            time.sleep(0.01)
         with open(path, "a", encoding="ascii") as stream:
             _file_lock.take(stream.fileno(), str(path), 60, free)
     assert said == [f"process {child} ('sleep 600')"]
