@@ -25,7 +25,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import rank
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import rank
 
 WARMUP = 5
 

@@ -26,8 +26,8 @@ import yaml
 
 sys.path.insert(0, str(project.ROOT / ".ansible" / "collections"))
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import bandwidth
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import launch
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import launch
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import bandwidth
 
 PROGRAM = project.ROOT / "tools" / "bare_all_reduce.py"
 LAB = project.ROOT / "tools" / "lab" / "lab.py"

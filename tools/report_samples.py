@@ -22,15 +22,15 @@ import project
 if __name__ == "__main__":
     sys.path.insert(0, str(project.ROOT / ".ansible" / "collections"))
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import (
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
     ERROR,
     LINK,
     WARNING,
     Finding,
     Subject,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import bandwidth
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import (
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import bandwidth
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import (
     files,
     prometheus,
     rails,

@@ -20,10 +20,10 @@ from ansible.errors import AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _text
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import progress
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import how_far
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import answers, unit
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import sanitize
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import progress_note, run_state
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import answers
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import progress
 from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _node_program, _progress
 
 MODULE = "baremetal.gpu_cluster.collective_collect"
@@ -90,7 +90,7 @@ class ActionModule(ActionBase):
         try:
             wait_seconds = int(arguments.get("wait_seconds", WAIT_SECONDS))
             command = self._command(str(arguments.get("run_id")), task_vars)
-        except (AnsibleError, ValueError, unit.UnitError):
+        except (AnsibleError, ValueError, run_state.UnitError):
             return {}
         began = time.monotonic()
         watch = progress.Collective(began)
@@ -99,7 +99,7 @@ class ActionModule(ActionBase):
             while command and time.monotonic() - began < wait_seconds:
                 seen = self._look(f"{command} {seconds}")
                 seconds = LOOK_SECONDS
-                if seen.get("state") not in how_far.UNDERWAY:
+                if seen.get("state") not in progress_note.UNDERWAY:
                     break
                 line.show(watch.line(seen.get("note"), time.monotonic()))
         return {"wait_seconds": max(0, int(wait_seconds - (time.monotonic() - began)))}
@@ -107,11 +107,11 @@ class ActionModule(ActionBase):
     def _command(self, run_id: str, task_vars: dict[str, Any]) -> str:
         """What looks at the ranks on the node, where launch has left it; empty when its Python is not known."""
         python = _node_program.python(self, task_vars)
-        directory = unit.run_dir(run_id)
-        program = f"{directory}/payload/{how_far.__name__.replace('.', '/')}.py"
+        directory = run_state.run_dir(run_id)
+        program = f"{directory}/payload/{progress_note.__name__.replace('.', '/')}.py"
         return f"{python} -I -S {shlex.quote(program)} {shlex.quote(directory)}" if python else ""
 
     def _look(self, command: str) -> Mapping[str, Any]:
         """What ``how_far.look`` returns.  ValueError when the node says something else."""
         with at_most(LOOK_SECONDS_MAX):
-            return _text.from_node(_node_program.last_object(self._low_level_execute_command(command)))
+            return sanitize.from_node(_node_program.last_object(self._low_level_execute_command(command)))

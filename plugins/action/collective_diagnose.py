@@ -14,16 +14,16 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _text
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import (
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import sanitize
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import (
     diagnosis,
-    repair,
+    fixes,
     speed_limits,
     step_times,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import console, files, folder
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run_data import Run
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.verdict import Report
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.run_data import Run
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.verdict import Report
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import console, files, folder
 
 LIMITS_SPEC = {
     "sizes": {
@@ -100,7 +100,7 @@ def with_inventory(report: Report, options: str) -> Report:
     """The report with the inventory of this run in its commands, so that they can be pasted."""
 
     def put(text: str) -> str:
-        return text.replace(repair.INVENTORY, options)
+        return text.replace(fixes.INVENTORY, options)
 
     findings = [
         replace(one, fix=put(one.fix), command=put(one.command), reproduce=put(one.reproduce))
@@ -149,7 +149,7 @@ class ActionModule(ActionBase):
         if wrong:
             return dict(result, failed=True, msg="; ".join(wrong))
         given["unreachable"] = {
-            host: _text.sentence(answer.get("msg", ""))
+            host: sanitize.sentence(answer.get("msg", ""))
             for step in (given["facts"], given.pop("openmpi_clear"))
             for host, answer in step.items()
             if answer.get("unreachable")
@@ -164,18 +164,18 @@ class ActionModule(ActionBase):
             began[step_times.JUDGE] = now
         found = timed(diagnosis.diagnose(run), started.get("started"), began, time.time())
         sources = (task_vars or {}).get("ansible_inventory_sources") or []
-        found = with_inventory(found, repair.inventory(sources, os.getcwd()))
+        found = with_inventory(found, fixes.inventory(sources, os.getcwd()))
         missing: list[str] = []
         if where:
             found, missing = with_files(found, where)
         report = found.as_dict()
         for line in console.lines(report):
-            Display().display(_text.clean(line))
+            Display().display(sanitize.clean(line))
         result.update(
             changed=False,
             verdict=found.verdict,
-            headline=_text.sentence(found.headline),
-            culprits={host: _text.sentence(causes) for host, causes in found.culprits.items()},
+            headline=sanitize.sentence(found.headline),
+            culprits={host: sanitize.sentence(causes) for host, causes in found.culprits.items()},
             missing_files=missing,
             report=report,
         )

@@ -9,7 +9,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import answers
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import answers
 from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _node_program
 
 MODULE = "baremetal.gpu_cluster.collective_go"

@@ -9,7 +9,8 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import answers, begin
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import begin
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import answers
 from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _node_program
 
 PROGRAM = _node_program.Program("baremetal.gpu_cluster.collective_launch", begin)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import folder
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import folder
 
 ARGUMENT_SPEC = {
     "path": {"type": "path", "required": True},

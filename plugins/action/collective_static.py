@@ -10,11 +10,11 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import step
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static.clock import compared
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import facts_step
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.clock_offset import compared
 from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _node_program
 
-PROGRAM = _node_program.Program("baremetal.gpu_cluster.collective_static", step, reads_only=True)
+PROGRAM = _node_program.Program("baremetal.gpu_cluster.collective_static", facts_step, reads_only=True)
 ERR_STRATEGY = (
     "the play runs with strategy {0}, which lets a host go ahead while others have not started: there is no cluster to "
     "check then. Fix: run it with strategy linear, in the play or with ANSIBLE_STRATEGY"

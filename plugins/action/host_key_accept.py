@@ -12,7 +12,7 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _file_lock, _text
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import file_lock, sanitize
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_keys import decision
 
 #: Another run holds the lock while it writes one file.
@@ -54,21 +54,21 @@ class ActionModule(ActionBase):
             ],
         )
         if found.refused:
-            result.update(failed=True, msg=_text.clean(found.refusal()))
+            result.update(failed=True, msg=sanitize.clean(found.refusal()))
             return result
         after = decision.rewrite(before, found.accepted)
         if after == before:
             result["msg"] = f"the host keys of {len(found.known)} hosts are known"
             return result
         for one in found.accepted:
-            Display().display(_text.sentence(one.sentence()))
+            Display().display(sanitize.sentence(one.sentence()))
         result.update(changed=True, msg=f"{len(found.accepted)} host key(s) accepted in {path}")
         if self._task.diff:
             result["diff"] = {"before": before, "after": after, "before_header": path, "after_header": path}
         if not self._task.check_mode:
             try:
                 replace_locked(path, before, after, found)
-            except _file_lock.LockError as error:
+            except file_lock.LockError as error:
                 result.update(failed=True, changed=False, msg=str(error))
         return result
 
@@ -79,7 +79,7 @@ def replace_locked(path: str, before: str, after: str, found: decision.Decision)
     os.makedirs(folder, exist_ok=True)
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        _file_lock.take(descriptor, folder, LOCK_SECONDS)
+        file_lock.take(descriptor, folder, LOCK_SECONDS)
         now = read_text(path)
         text = after if now == before else decision.rewrite(now, found.accepted)
         handle, temporary = tempfile.mkstemp(prefix=".known_hosts-", dir=folder)

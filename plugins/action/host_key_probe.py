@@ -11,7 +11,7 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _text
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import sanitize
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_keys import keys, offer
 
 ARGUMENT_SPEC = {
@@ -67,7 +67,7 @@ class ActionModule(ActionBase):
             "read": seen.reads(known_hosts),
         }
         # Keys and problems come from whatever answers there.
-        result.update(_text.from_node(told))
+        result.update(sanitize.from_node(told))
         return result
 
     def _option(self, name: str) -> Any:

@@ -12,8 +12,9 @@ from typing import Any
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _host_preflight, _text
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import shape
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _host_preflight
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import sanitize
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import shape
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_preflight import clock_offset, clock_problem
 from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _answers
 
@@ -43,7 +44,7 @@ class ActionModule(ActionBase):
         arguments = dict(self._task.args)
         before = time.time()
         try:
-            answer = _text.from_node(
+            answer = sanitize.from_node(
                 self._execute_module(module_name=MODULE, module_args=arguments, task_vars=task_vars)
             )
         except AnsibleConnectionFailure:
@@ -51,7 +52,7 @@ class ActionModule(ActionBase):
             raise
         except AnsibleError as error:
             # Raised for a missing or wrong become password; as a result, failed_when applies to it.
-            answer = {"failed": True, "msg": _text.block(error)}
+            answer = {"failed": True, "msg": sanitize.block(error)}
         after = time.time()
         result.update(_answers.listed(answer, RESULTS, FACTS))
         if "problems" in result:

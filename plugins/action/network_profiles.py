@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.controller import WORDS
-from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils._confirmed import ConfirmedAction
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils._commit_confirm import ConfirmedAction
 
 
 class ActionModule(ConfirmedAction):

@@ -10,7 +10,7 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _text
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import sanitize
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._rebuild import differences
 
 ARGUMENT_SPEC = {
@@ -29,15 +29,15 @@ class ActionModule(ActionBase):
         result: dict[str, Any] = super().run(tmp, task_vars)
         _validation, given = self.validate_argument_spec(argument_spec=ARGUMENT_SPEC)
         snapshots = {
-            str(host): _text.from_node({"snapshot": answer["snapshot"]})["snapshot"]
+            str(host): sanitize.from_node({"snapshot": answer["snapshot"]})["snapshot"]
             if "snapshot" in answer
-            else {"problem": _text.block(answer.get("msg", "no answer"))}
+            else {"problem": sanitize.block(answer.get("msg", "no answer"))}
             for host, answer in given["results"].items()
         }
         report = differences.compare([str(host) for host in given["rebuilt"]], snapshots)
         text = differences.lines(report)
         for line in text:
-            Display().display(_text.clean(line))
+            Display().display(sanitize.clean(line))
         result.update(changed=False, lines=text, **report.as_dict())
         # They are on the console already.
         result["_ansible_verbose_override"] = True

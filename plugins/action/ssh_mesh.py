@@ -13,13 +13,13 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _text
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import sanitize
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import (
     authority,
     certificate,
     files,
     names,
-    wishes,
+    spec,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh.certificate import HOST, USER, Wanted
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh.node import EXTENSIONS
@@ -73,10 +73,10 @@ class ActionModule(ActionBase):
         variables = task_vars or {}
         _validation, given = self.validate_argument_spec(argument_spec=ARGUMENT_SPEC)
         host = str(variables["inventory_hostname"])
-        refused = [problem.sentence() for problem in wishes.problems(given, host)]
+        refused = [problem.sentence() for problem in spec.problems(given, host)]
         try:
             sources = variables.get("ansible_inventory_sources") or []
-            folder = wishes.authority_folder(given["ca_dir"], variables.get("inventory_dir"), sources)
+            folder = spec.authority_folder(given["ca_dir"], variables.get("inventory_dir"), sources)
         except ValueError as error:
             refused.append(str(error))
         if refused:
@@ -87,7 +87,7 @@ class ActionModule(ActionBase):
             made = ca.ensure(dry=bool(self._task.check_mode))
             answer = self._on_the_node(given, ca, host, variables)
         except (authority.AuthorityError, AnsibleError, OSError, certificate.FormatError) as error:
-            return {**result, "failed": True, "msg": _text.block(f"{folder}: {error}")}
+            return {**result, "failed": True, "msg": sanitize.block(f"{folder}: {error}")}
         result.update(_answers.listed(told(answer, host, folder), RESULTS))
         result["ca_dir"] = folder
         if made and not result.get("failed"):
@@ -100,7 +100,7 @@ class ActionModule(ActionBase):
         """Compare on the node; where something must be signed, sign it and ask once more."""
         plan = plan_of(given, ca, host)
         arguments = {name: given[name] for name in HANDED_OVER}
-        answer = _text.from_node(self._execute_module(MODULE, {**arguments, "plan": plan}, task_vars=variables))
+        answer = sanitize.from_node(self._execute_module(MODULE, {**arguments, "plan": plan}, task_vars=variables))
         asked = answer.pop("requests", None)
         unknown = ca.unknown(held_of(answer.pop("held", []), plan, host))
         ca.refuse_forgotten(host, unknown)
@@ -111,7 +111,7 @@ class ActionModule(ActionBase):
         requests = requests_of(asked, plan, host)
         signed = ca.sign(requests, given["validity_days"] * certificate.DAY_SECONDS, time.time())
         plan["certificates"] = signed
-        answer = _text.from_node(self._execute_module(MODULE, {**arguments, "plan": plan}, task_vars=variables))
+        answer = sanitize.from_node(self._execute_module(MODULE, {**arguments, "plan": plan}, task_vars=variables))
         again = answer.pop("requests", None)
         answer.pop("held", None)
         if again and not answer.get("failed"):

@@ -11,8 +11,8 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _text
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import authority, certificate, wishes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import sanitize
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import authority, certificate, spec
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh.certificate import HOST, USER
 
 ARGUMENT_SPEC = {
@@ -38,13 +38,13 @@ class ActionModule(ActionBase):
         reveal, conceal = self._loader.get_real_file, self._loader.cleanup_tmp_file
         try:
             sources = variables.get("ansible_inventory_sources") or []
-            folder = wishes.authority_folder(given["ca_dir"], variables.get("inventory_dir"), sources)
+            folder = spec.authority_folder(given["ca_dir"], variables.get("inventory_dir"), sources)
             if not hosts:
                 raise ValueError(authority.ERR_NO_HOSTS)
             ca = authority.Authority(folder, reveal=reveal, conceal=conceal)
             added = ca.revoke(hosts, hosts if given["host_keys"] else gone, time.time(), dry=self._task.check_mode)
         except (authority.AuthorityError, AnsibleError, OSError, ValueError, certificate.FormatError) as error:
-            return {**result, "failed": True, "msg": _text.block(f"Nothing was revoked: {error}")}
+            return {**result, "failed": True, "msg": sanitize.block(f"Nothing was revoked: {error}")}
         result.update(
             changed=any(added.values()), hosts=added[HOST], users=added[USER], ca_dir=folder, host_keys_of=gone
         )

@@ -10,7 +10,7 @@ from typing import Any, Callable
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import (
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.members import (
     FABRIC_ADDRESS,
     FABRIC_INTERFACE,
     FURTHER_ADDRESSES,

@@ -12,17 +12,17 @@ from typing import Any, Callable
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import (
-    host_labels,
-    limits,
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.members import Unreadable
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import (
     matrix,
+    mpi_plan,
     plan,
     rails,
+    ranks_localise,
     speed_limits,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mpi import plan as mpi_plan
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import localise
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import Unreadable
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import limits
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import host_labels
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.reading import read_variables
 
 
@@ -116,14 +116,14 @@ def collective_pairs(
     labels: Mapping[str, Mapping[str, str]] | None = None,
 ) -> dict[str, Any]:
     """See collective_pairs.yml."""
-    return localise.begin(planned, collect, [int(size) for size in sizes_bytes], int(deadline_seconds), labels)
+    return ranks_localise.begin(planned, collect, [int(size) for size in sizes_bytes], int(deadline_seconds), labels)
 
 
 def collective_pair_jobs(
     launch: Mapping[str, Mapping[str, Any]], state: Mapping[str, Any], ranks_per_node: int = 1
 ) -> dict[str, dict[str, Any]]:
     """See collective_pair_jobs.yml."""
-    return localise.jobs(state, launch, int(ranks_per_node))
+    return ranks_localise.jobs(state, launch, int(ranks_per_node))
 
 
 def collective_pair_results(
@@ -134,7 +134,7 @@ def collective_pair_results(
     labels: Mapping[str, Mapping[str, str]] | None = None,
 ) -> dict[str, Any]:
     """See collective_pair_results.yml."""
-    return localise.after(dict(state), launch, collect, run_id, labels)
+    return ranks_localise.after(dict(state), launch, collect, run_id, labels)
 
 
 def collective_mpi_job(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _text
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import sanitize
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._nvidia_driver.verdict import (
     NOT_COMPARED,
     gpu_count_problems,
@@ -75,7 +75,7 @@ def driver_problems(
     """Return the sentences."""
     counted = gpu_count_problems(facts, gpus)
     found = [*counted, *running_problems(facts, version, kind)] if is_running else counted
-    return [_text.sentence(one) for one in found]
+    return [sanitize.sentence(one) for one in found]
 
 
 class FilterModule:

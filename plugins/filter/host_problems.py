@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_preflight import (
     HOSTNAME,
     collected_notes,
@@ -16,7 +17,6 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_prefli
     own_name,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import gpus
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.reading import read_variables
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import (
     VARIABLE as PORTS,

@@ -14,9 +14,9 @@ from typing import Any, Callable
 import yaml
 from ansible.errors import AnsibleFilterError
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import checks, near_misses
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.plan_overrides import override_notes
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.reading import read_variables
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.static_network import mtu_notes
 

@@ -1,13 +1,13 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filter node_text: what a node has said, fit for a message. The rules live in module_utils/_text.py."""
+"""Filter node_text: what a node has said, fit for a message. The rules live in module_utils/_base/sanitize.py."""
 
 from __future__ import annotations
 
 from typing import Any, Callable
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._text import sentence
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.sanitize import sentence
 
 DOCUMENTATION = r"""
 name: node_text

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filter openmpi_plan: Open MPI's packages and settings, checked. The rules live in module_utils/_openmpi/wishes.py."""
+"""Filter openmpi_plan: Open MPI's packages and settings, checked. The rules live in module_utils/_openmpi/spec.py."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._openmpi.wishes import plan
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._openmpi.spec import plan
 
 DOCUMENTATION = r"""
 name: openmpi_plan

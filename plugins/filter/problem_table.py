@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Callable
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import table_lines
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import table_lines
 
 DOCUMENTATION = r"""
 name: problem_table

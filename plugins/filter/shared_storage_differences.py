@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Callable
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _text
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import sanitize
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._shared_storage.seen import differences
 
 DOCUMENTATION = r"""
@@ -46,7 +46,7 @@ _value:
 
 def shared_storage_differences(seen: Mapping[str, Any]) -> list[str]:
     """Return the sentences."""
-    return [_text.sentence(one) for one in differences(seen)]
+    return [sanitize.sentence(one) for one in differences(seen)]
 
 
 class FilterModule:

@@ -11,9 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import is_loopback_name, whole_number
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.addresses import (
+    is_loopback_name,
+    whole_number,
+)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem, shown
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall import ssh
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._kernels import compare_kernels, newest_kernel
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import VARIABLE as PORTS
 

@@ -14,7 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import Address, address_of, not_a_host
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.addresses import (
+    Address,
+    address_of,
+    not_a_host,
+)
 
 BEGIN = "# BEGIN gpu_cluster members (managed by Ansible: changes up to END are lost)"
 END = "# END gpu_cluster members"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._rpm_versions import compare
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.rpm_versions import compare
 
 
 def compare_kernels(left: str, right: str) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import (
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import (
     Problem,
     shown,
     without_secrets,

@@ -108,7 +108,7 @@ interface_bytes:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import steps
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import steps
 
 
 def main() -> None:

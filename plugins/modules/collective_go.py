@@ -113,7 +113,7 @@ error:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import steps
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import steps
 
 
 def main() -> None:

@@ -240,7 +240,7 @@ stopped_runs:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import begin
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import begin
 
 
 def main() -> None:

@@ -145,8 +145,8 @@ unclean:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.mpi import job
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import mpi_job
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import limits
 
 
 def main() -> None:
@@ -170,10 +170,10 @@ def main() -> None:
     if wrong:
         module.fail_json(msg="; ".join(wrong))
     if given["clear"]:
-        module.exit_json(changed=False, ended=job.clear(given["run_id"]))
+        module.exit_json(changed=False, ended=mpi_job.clear(given["run_id"]))
     try:
-        result = job.run(given)
-    except job.StartError as error:
+        result = mpi_job.run(given)
+    except mpi_job.StartError as error:
         result = {"state": "failed", "error": str(error), "unclean": False}
     module.exit_json(changed=False, **result)
 

@@ -321,12 +321,12 @@ static:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import step
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import facts_step
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=step.SPEC, supports_check_mode=True)
-    result = step.taken(module.run_command, module.params)
+    module = AnsibleModule(argument_spec=facts_step.SPEC, supports_check_mode=True)
+    result = facts_step.taken(module.run_command, module.params)
     if result.get("failed"):
         module.fail_json(**result)
     module.exit_json(**result)

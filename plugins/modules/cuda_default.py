@@ -72,8 +72,8 @@ import re
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.deadline import CommandError, run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._cuda import alternatives, environment, versions
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._deadline import CommandError, run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import read_text, restore_file
 
 #: Both programs answer at once; a folder on a dead file server does not.

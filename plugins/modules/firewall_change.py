@@ -96,7 +96,7 @@ payload_digest:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.step import STEPS, answer
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm.step import STEPS, answer
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall.change import FIREWALL
 
 

@@ -177,8 +177,8 @@ from typing import Any, NamedTuple
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed import ssh_connection
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.program import (
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm import ssh_connection
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm.program import (
     BusyError,
     ChangeError,
     read_text,

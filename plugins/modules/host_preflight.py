@@ -160,7 +160,7 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed import ssh_connection
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm import ssh_connection
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall import ssh
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import pci
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node.gather import TORCH_PREFIX, Node, gather

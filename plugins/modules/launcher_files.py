@@ -151,7 +151,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem, shown
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files import (
     cluster,
     environment,

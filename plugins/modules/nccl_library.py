@@ -74,7 +74,7 @@ import sys
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._deadline import CommandError, run
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.deadline import CommandError, run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._nccl import library
 
 #: ldconfig and rpm read one file each.

@@ -205,15 +205,18 @@ import os
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed import ssh_connection
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.program import BusyError, ChangeError
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm import ssh_connection
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm.program import (
+    BusyError,
+    ChangeError,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import (
     change,
     controller,
     keyfile,
     plan,
+    spec,
     state,
-    wishes,
 )
 
 NOT_CHANGED = "Refused, nothing was changed: %s"
@@ -266,7 +269,7 @@ def main() -> None:
                 "type": "list",
                 "elements": "dict",
                 "required": True,
-                "options": wishes.INTERFACE_OPTIONS,
+                "options": spec.INTERFACE_OPTIONS,
             },
             "confirm_host": {"type": "str"},
             "confirm_seconds": {"type": "int", "default": 60},
@@ -275,11 +278,11 @@ def main() -> None:
         supports_check_mode=True,
     )
     given = module.params
-    wrong = wishes.confirm_seconds_problems(given["confirm_seconds"])
-    wrong += wishes.interface_problems(given["interfaces"])
+    wrong = spec.confirm_seconds_problems(given["confirm_seconds"])
+    wrong += spec.interface_problems(given["interfaces"])
     if wrong:
         module.fail_json(msg=NOT_CHANGED % " ".join(problem.sentence() for problem in wrong))
-    interfaces = wishes.parse_interfaces(given["interfaces"])
+    interfaces = spec.parse_interfaces(given["interfaces"])
     connection = ssh_connection.current()
     node = Node(module)
     try:

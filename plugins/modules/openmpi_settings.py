@@ -136,9 +136,9 @@ import os
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import trust
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._deadline import CommandError, run
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.deadline import CommandError, run
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import trust
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import (
     read_text,
     replace_file,
@@ -149,7 +149,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._openmpi imp
     node,
     parameter_files,
     settings,
-    wishes,
+    spec,
 )
 
 #: Asking takes a second at most, also on a node that boots.
@@ -179,7 +179,7 @@ WARN_LIBRARIES = "%s finds its libraries only when mpirun is called with its ful
 class Node:
     """What the installation and the node say, and the files as they are."""
 
-    def __init__(self, module: AnsibleModule, wanted: wishes.Wishes) -> None:
+    def __init__(self, module: AnsibleModule, wanted: spec.Wishes) -> None:
         self.module = module
         self.wanted = wanted
         self.found = self._ask()
@@ -328,7 +328,7 @@ def apply(module: AnsibleModule, here: Node) -> None:
 def main() -> None:
     """Check, ask, apply."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    wanted, problems = wishes.read(module.params)
+    wanted, problems = spec.read(module.params)
     if problems:
         refuse(module, problems)
     program = os.path.join(wanted.prefix, "bin", "ompi_info")

@@ -225,7 +225,7 @@ keys:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import run, system
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.wishes import DISABLED, ENABLED
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.spec import DISABLED, ENABLED
 
 NOT_CHANGED = "Nothing was changed.\n%s"
 

@@ -149,8 +149,8 @@ from typing import NamedTuple
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import whole_number
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.addresses import whole_number
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem, shown
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import (
     read_text,
     restore_file,

@@ -187,15 +187,15 @@ from typing import Any, NoReturn
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed import ssh_connection
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm import ssh_connection
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall import ssh
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import (
     read_text,
     replace_file,
     restore_file,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._selinux import mode, records, wishes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._selinux import mode, records, spec
 
 LEDGER = "/var/lib/gpu-cluster/selinux.json"
 #: Where semanage keeps "label this folder like that one", outside of its transaction.
@@ -271,7 +271,7 @@ class Host:
             boot_arguments=loader,
         )
 
-    def homes(self) -> tuple[list[wishes.Home], list[str]]:
+    def homes(self) -> tuple[list[spec.Home], list[str]]:
         """The homes of the users, and the users that do not exist."""
         found, missing = [], []
         for user in self.params["users"]:
@@ -283,10 +283,10 @@ class Host:
             found.append(self._home(user, entry.pw_uid, os.path.normpath(entry.pw_dir)))
         return found, missing
 
-    def _home(self, user: str, uid: int, path: str) -> wishes.Home:
-        folders = wishes.above(path)
+    def _home(self, user: str, uid: int, path: str) -> spec.Home:
+        folders = spec.above(path)
         types = [line.split(":")[2] for line in self.read("matchpathcon", "-n", f"{path}/.ssh", *folders).splitlines()]
-        return wishes.Home(
+        return spec.Home(
             user=user,
             uid=uid,
             path=path,
@@ -397,7 +397,7 @@ def main() -> None:
     """Compare, refuse or settle."""
     module = AnsibleModule(
         argument_spec={
-            "state": {"type": "str", "default": wishes.ENFORCING},
+            "state": {"type": "str", "default": spec.ENFORCING},
             "ssh_ports": {"type": "list", "elements": "int", "default": [22]},
             "booleans": {"type": "dict", "default": {}},
             "fcontexts": {
@@ -420,7 +420,7 @@ def main() -> None:
         supports_check_mode=True,
     )
     host = Host(module)
-    wrong = wishes.problems(module.params)
+    wrong = spec.problems(module.params)
     if wrong:
         host.refuse(wrong)
     waited = wait_for_another(host)
@@ -524,19 +524,19 @@ def settle(host: Host, facts: mode.Facts) -> dict[str, Any]:
         host.fail(
             f"{LEDGER} cannot be read ({error}), so nobody knows what is ours. Move it away. Nothing was changed."
         )
-    wanted = wishes.records(params, homes, {entry.record.identity for entry in ledger})
+    wanted = spec.records(params, homes, {entry.record.identity for entry in ledger})
     known = os.listdir(f"{KERNEL}/booleans")
     types = unknown_types(sorted({entry["type"] for entry in params["fcontexts"] if entry["type"]}))
-    wrong = wishes.boolean_problems(params["booleans"], known, policy)
-    wrong += wishes.type_problems(params["fcontexts"], types, policy)
+    wrong = spec.boolean_problems(params["booleans"], known, policy)
+    wrong += spec.type_problems(params["fcontexts"], types, policy)
     needed = bool(ledger) or any(record.key != records.SSH_PORT for record in wanted)
     local = host.local() if needed else {}
     plan = records.make_plan(wanted, local, host.inherited(wanted, local, policy), ledger)
     wrong += plan.problems
-    dropped = wishes.dropped_ports(plan.changes)
+    dropped = spec.dropped_ports(plan.changes)
     if dropped:
         used = ssh.used(host.run(*ssh.LISTENERS)[1], host.run(*ssh.SOCKETS)[1], ssh_connection.current().port)
-        wrong += wishes.used_port_problems(dropped, {*used.listened, used.connection}, params["ssh_ports"])
+        wrong += spec.used_port_problems(dropped, {*used.listened, used.connection}, params["ssh_ports"])
     if wrong:
         host.refuse(wrong)
     keys = [glob.escape(f"{home.path}/.ssh") for home in homes if not home.remote]
@@ -556,7 +556,7 @@ def settle(host: Host, facts: mode.Facts) -> dict[str, Any]:
         relabelled += host.restorecon([*plan.roots(deep=True), *keys], deep=True, dry=False)
     config = mode.config_with(facts.config, params["state"])
     waits = switch(host, facts, config)
-    notes = wishes.home_notes(homes, missing, params["booleans"])
+    notes = spec.home_notes(homes, missing, params["booleans"])
     if params["state"] == mode.ENFORCING and mode.boot_note(facts):
         notes.append(mode.boot_note(facts))
     lines = [

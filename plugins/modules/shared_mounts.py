@@ -119,14 +119,14 @@ from typing import Any, NoReturn
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _deadline
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import deadline
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem, shown
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import (
     make_folder,
     read_text,
     replace_file,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._shared_storage import look, seen, units, wishes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._shared_storage import look, seen, spec, units
 
 MOUNTINFO = "/proc/self/mountinfo"
 FSTAB = "/etc/fstab"
@@ -183,9 +183,9 @@ class Node:
 
     def systemctl(self, *arguments: str, seconds: int = COMMAND_SECONDS) -> None:
         """Run systemctl to its end, or raise CommandError."""
-        _deadline.run(["systemctl", "--no-ask-password", *arguments], seconds, f"systemctl {arguments[0]}")
+        deadline.run(["systemctl", "--no-ask-password", *arguments], seconds, f"systemctl {arguments[0]}")
 
-    def problems_at(self, mount: wishes.Mount) -> list[Problem]:
+    def problems_at(self, mount: spec.Mount) -> list[Problem]:
         """What stands in the way of a mount, or of taking it away."""
         found = []
 
@@ -199,11 +199,11 @@ class Node:
             refuse(ERR_FSTAB, "remove the line, or the entry here")
         if text and not text.startswith(units.OURS):
             refuse(ERR_FOREIGN % unit, "remove it, or the entry here")
-        if mount.state == wishes.ABSENT:
+        if mount.state == spec.ABSENT:
             if mounted and text.startswith(units.OURS) and not self.module.params["unmount_ok"]:
                 refuse(ERR_CONSENT, FIX_UNMOUNT)
             return found
-        helper = wishes.HELPERS.get(mount.type, "")
+        helper = spec.HELPERS.get(mount.type, "")
         if helper and not os.path.exists(helper) and not self.module.check_mode:
             refuse(ERR_HELPER % helper, "install the client, see shared_storage_packages")
         if mounted is not None:
@@ -234,14 +234,14 @@ class Node:
     def started(self, name: str) -> str:
         """Which start of a unit this is: systemd gives each a number of its own (InvocationID in systemd.exec(5))."""
         argv = ["systemctl", "show", "--property=InvocationID", "--value", name]
-        return _deadline.run(argv, COMMAND_SECONDS, "systemctl show").strip()
+        return deadline.run(argv, COMMAND_SECONDS, "systemctl show").strip()
 
-    def is_late(self, mount: wishes.Mount) -> bool:
+    def is_late(self, mount: spec.Mount) -> bool:
         """Whether what is mounted is older than the unit, as an earlier run has noted."""
         note = read_text(note_path(mount))
         return bool(note) and note == self.started(units.unit_name(mount.path))
 
-    def mount(self, mount: wishes.Mount, text: str, again: bool) -> list[Problem]:
+    def mount(self, mount: spec.Mount, text: str, again: bool) -> list[Problem]:
         """Write the unit and start it, or leave everything as it was. Gives what went wrong.
 
         With ``again``, the old unit was mounted a moment ago and is mounted again when the new one fails.
@@ -266,19 +266,19 @@ class Node:
             if self.mounted(mount.path) is not None:
                 return []
             problem = Problem(mount.path, "", ERR_NOTHING, FIX_SERVER)
-        except _deadline.CommandError as error:
+        except deadline.CommandError as error:
             reason = last_words(name) or " ".join(str(error).split())
             problem = Problem(mount.path, "", ERR_NOT_MOUNTED % (mount.source, reason), FIX_SERVER)
         try:
             self.put_back(mount, before, again)
-        except _deadline.CommandError as error:
+        except deadline.CommandError as error:
             rule = ERR_NOT_BACK % " ".join(str(error).split())
             return [problem, Problem(mount.path, "", rule, FIX_SERVER)]
         if made and not os.listdir(mount.path):
             os.rmdir(mount.path)
         return [problem]
 
-    def put_back(self, mount: wishes.Mount, before: str, again: bool) -> None:
+    def put_back(self, mount: spec.Mount, before: str, again: bool) -> None:
         """The unit as it was; none when there was none."""
         unit, name = unit_path(mount), units.unit_name(mount.path)
         if before:
@@ -291,18 +291,18 @@ class Node:
         if again:
             self.systemctl("start", name, seconds=self.seconds + GRACE_SECONDS)
 
-    def unmount(self, mount: wishes.Mount) -> list[Problem]:
+    def unmount(self, mount: spec.Mount) -> list[Problem]:
         """Stop the unit. Fails where a process still uses it."""
         try:
             self.systemctl("stop", units.unit_name(mount.path), seconds=self.seconds + GRACE_SECONDS)
-        except _deadline.CommandError as error:
+        except deadline.CommandError as error:
             reason = " ".join(str(error).split())
             return [Problem(mount.path, "", ERR_NOT_UNMOUNTED % reason, f"see who uses it: fuser -vm {mount.path}")]
         if os.path.exists(note_path(mount)):
             os.unlink(note_path(mount))
         return []
 
-    def remove(self, mount: wishes.Mount) -> list[Problem]:
+    def remove(self, mount: spec.Mount) -> list[Problem]:
         """Unmount, and take the unit away."""
         problems = self.unmount(mount) if self.mounted(mount.path) else []
         if not problems:
@@ -311,7 +311,7 @@ class Node:
             self.systemctl("daemon-reload")
         return problems
 
-    def judge(self, mount: wishes.Mount, found: dict[str, Any]) -> list[Problem]:
+    def judge(self, mount: spec.Mount, found: dict[str, Any]) -> list[Problem]:
         """What is wrong with what was seen."""
         who = self.user or "root"
         rule, fix = "", FIX_EXPORT
@@ -326,17 +326,17 @@ class Node:
         return [Problem(mount.path, "", rule, fix)] if rule else []
 
 
-def unit_path(mount: wishes.Mount) -> str:
+def unit_path(mount: spec.Mount) -> str:
     """Where the unit is."""
     return os.path.join(units.FOLDER, units.unit_name(mount.path))
 
 
-def note_path(mount: wishes.Mount) -> str:
+def note_path(mount: spec.Mount) -> str:
     """Where it is noted that what is mounted is older than the unit."""
     return os.path.join(NOTES, units.unit_name(mount.path))
 
 
-def is_enabled(mount: wishes.Mount) -> bool:
+def is_enabled(mount: spec.Mount) -> bool:
     """Whether it is mounted at boot."""
     return os.path.islink(os.path.join(units.FOLDER, f"{units.target(mount)}.wants", units.unit_name(mount.path)))
 
@@ -351,8 +351,8 @@ def last_words(name: str) -> str:
     """What mount said, out of the journal."""
     argv = ["journalctl", "--unit", name, "--lines", "10", "--output", "cat", "--no-pager", "--since", "-10min"]
     try:
-        out = _deadline.run(argv, COMMAND_SECONDS, "journalctl")
-    except _deadline.CommandError:
+        out = deadline.run(argv, COMMAND_SECONDS, "journalctl")
+    except deadline.CommandError:
         return ""
     lines = [line.strip() for line in out.splitlines() if line.startswith("mount") or "timed out" in line]
     return "; ".join(lines[-2:])
@@ -365,9 +365,9 @@ def refuse(module: AnsibleModule, problems: list[Problem], text: str) -> NoRetur
     raise AssertionError("fail_json returned")
 
 
-def wanted(module: AnsibleModule, node: Node) -> list[wishes.Mount]:
+def wanted(module: AnsibleModule, node: Node) -> list[spec.Mount]:
     """The mounts; ends the module where something is wrong or in the way."""
-    mounts, problems = wishes.read(module.params["mounts"])
+    mounts, problems = spec.read(module.params["mounts"])
     if not LEAST_SECONDS <= node.seconds <= MOST_SECONDS:
         problems.append(Problem("shared_storage_timeout_seconds", str(node.seconds), ERR_SECONDS, "correct it"))
     if node.user and node.user not in [entry.pw_name for entry in users(node.user)]:
@@ -389,12 +389,12 @@ def users(name: str) -> list[pwd.struct_passwd]:
         return []
 
 
-def settle(node: Node, mount: wishes.Mount) -> tuple[list[dict[str, str]], list[Problem]]:
+def settle(node: Node, mount: spec.Mount) -> tuple[list[dict[str, str]], list[Problem]]:
     """Bring one mount to where it should be. Gives what has changed, for --diff, and what went wrong."""
     module = node.module
     unit = unit_path(mount)
     before = read_text(unit)
-    after = units.unit_text(mount, node.seconds) if mount.state == wishes.MOUNTED else ""
+    after = units.unit_text(mount, node.seconds) if mount.state == spec.MOUNTED else ""
     mounted = node.mounted(mount.path)
     is_wanted = mounted is not None and seen.is_wanted(mounted, mount)
     # Without a unit of ours, what is mounted is not ours to take away.
@@ -463,12 +463,12 @@ def main() -> None:
             change, found = settle(node, mount)
             diff += change
             problems += found
-    except (_deadline.CommandError, OSError) as error:
+    except (deadline.CommandError, OSError) as error:
         module.fail_json(msg=str(error))
     storages = []
     failed = [problem.variable for problem in problems]
     for mount in mounts:
-        if mount.state == wishes.MOUNTED and mount.path not in failed and node.mounted(mount.path):
+        if mount.state == spec.MOUNTED and mount.path not in failed and node.mounted(mount.path):
             saw = look.look(mount.path, node.user, node.seconds)
             problems += node.judge(mount, saw)
             storages.append({"path": mount.path, "source": mount.source, **saw})

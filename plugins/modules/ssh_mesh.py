@@ -128,7 +128,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed import ssh_connection
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm import ssh_connection
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import certificate, files
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh.certificate import HOST, USER
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh.node import (

@@ -23,8 +23,9 @@ from ansible import constants as C
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _command, _sent, _sources, _text
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import steps, unit
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _command
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import payload, sanitize, sent
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import run_state, steps
 from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _answers
 
 #: Standard input is a line with the program's name and arguments, and then all sources.
@@ -38,12 +39,12 @@ class Program:
     """A program that is sent.  To be made where an action is loaded, which Ansible's main process does once.
 
     module: full name of the module in whose place it is.  step: has ``SPEC``, ``RESULTS`` and ``taken``, and ``FACTS``
-    where it returns facts; _sent.py says more.  reads_only: it is the same in check mode.
+    where it returns facts; _base/sent.py says more.  reads_only: it is the same in check mode.
     """
 
     def __init__(self, module: str, step: ModuleType, reads_only: bool = False) -> None:
         self._module, self._step, self._reads_only = module, step, reads_only
-        sources = {"": _sources.source(_sent), **_sources.needed([step, _command])}
+        sources = {"": payload.source(sent), **payload.needed([step, _command])}
         self._packed = zlib.compress(json.dumps(sources).encode())
 
     def run(self, action: ActionBase, task_vars: dict[str, Any]) -> dict[str, Any]:
@@ -62,7 +63,7 @@ class Program:
             else:
                 return self._listed(answer)
         arguments = dict(action._task.args)
-        return self._listed(_text.from_node(action._execute_module(self._module, arguments, task_vars=task_vars)))
+        return self._listed(sanitize.from_node(action._execute_module(self._module, arguments, task_vars=task_vars)))
 
     def _listed(self, answer: Mapping[str, Any]) -> dict[str, Any]:
         return _answers.listed(answer, self._step.RESULTS, getattr(self._step, "FACTS", ()))
@@ -107,7 +108,7 @@ def _called(action: ActionBase, command: str, data: bytes | None) -> dict[str, A
     """What a command answers, with the ``environment`` of the task.  ValueError where it is no JSON."""
     command = f"{action._compute_environment_string()} {command}".strip()
     # Not in the folder of the user who logs in: -m looks for modules where it is started.
-    return _text.from_node(last_object(action._low_level_execute_command(command, chdir="/", in_data=data)))
+    return sanitize.from_node(last_object(action._low_level_execute_command(command, chdir="/", in_data=data)))
 
 
 def python(action: ActionBase, task_vars: Mapping[str, Any]) -> str:
@@ -147,13 +148,13 @@ def step(
         text = json.dumps({**given, **arguments})
         try:
             words = [where, "-S", "-m", steps.__name__, name, "-" if piped else text]
-            payload = f"{unit.run_dir(given['run_id'])}/payload"
-            command = f"env PYTHONPATH={payload} PYTHONDONTWRITEBYTECODE=1 {shlex.join(words)}"
+            folder = f"{run_state.run_dir(given['run_id'])}/payload"
+            command = f"env PYTHONPATH={folder} PYTHONDONTWRITEBYTECODE=1 {shlex.join(words)}"
             answer = _called(action, command, text.encode() if piped else None)
-        except (ValueError, unit.UnitError):
+        except (ValueError, run_state.UnitError):
             pass
         else:
             return _answers.listed(answer, steps.RESULTS[name])
     arguments = {**action._task.args, **arguments}
-    answer = _text.from_node(action._execute_module(module, arguments, task_vars=task_vars))
+    answer = sanitize.from_node(action._execute_module(module, arguments, task_vars=task_vars))
     return _answers.listed(answer, steps.RESULTS[name])

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from ansible import constants as C
 from ansible.utils.display import Display
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import progress
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import progress
 
 ALWAYS = "always"
 AUTO = "auto"

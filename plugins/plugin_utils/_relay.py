@@ -16,7 +16,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _text
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import sanitize
 from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _answers
 
 MODULES = Path(__file__).resolve().parent.parent / "modules"
@@ -40,7 +40,7 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
         wrap_async = bool(self._task.async_val) and not self._connection.has_native_async
-        answer = _text.from_node(self._execute_module(task_vars=task_vars, wrap_async=wrap_async))
+        answer = sanitize.from_node(self._execute_module(task_vars=task_vars, wrap_async=wrap_async))
         keys = documented(str(self._task.action).rpartition(".")[2])
         result.update(_answers.listed(answer, (*keys, *OF_ASYNC) if wrap_async else keys))
         return result

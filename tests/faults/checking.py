@@ -25,7 +25,7 @@ BACKEND = os.environ.get("FAULTS_BACKEND", "gloo")
 #: How much later the ranks of a check over NCCL are killed (README of cluster_check).
 GPU_SECONDS = 30 if BACKEND == "nccl" else 0
 #: Part of the command line of every process of a check on a node.
-PROGRAMS = "_collective."
+PROGRAMS = "_check.agent."
 RUNS = "run/gpu-cluster-check"
 
 

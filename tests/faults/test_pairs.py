@@ -23,7 +23,7 @@ from test_wrong_data import SIZE, overlay
 SIZES = ["-e", json.dumps({"cluster_check_sizes_bytes": [4096, SIZE]})]
 #: Bytes from one node to another: more than the mesh sends, less than the ranks do.
 STOPS_AFTER = 12_000_000
-WORKER = "_collective.run.worker"
+WORKER = "_check.agent.worker"
 #: Of the collective, and the longest of a round.
 DEADLINE_SECONDS = 20
 #: The lifetime of a worker of a round, 30 s + its deadline, with 3 s + 4 * 3 s for one round of forks; then the

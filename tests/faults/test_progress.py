@@ -26,7 +26,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _prog
 
 COLUMNS = 64
 SECONDS = 180
-RANK = "_collective.ranks.rank"
+RANK = "_check.agent.rank"
 PROGRESS = re.compile(r"mesh \d+/\d+ links|gloo .*iterations|ranks import PyTorch|all ranks are connected")
 SIZE = re.compile(r"gloo 16 MiB 6/6, iterations (\d+)/65")
 #: ANSIBLE_FORCE_COLOR and a width look like a terminal, and are none.

@@ -39,9 +39,9 @@ from net_cluster import NetCluster
 #: The ranks are at work until they are ended.
 LONG = ["-e", '{"cluster_check_iterations": 10000, "cluster_check_size_seconds": 3600}']
 SHORT_DEADLINE = ["-e", "cluster_check_deadline_seconds=10"]
-RANK = "_collective.ranks.rank"
-WORKER = "_collective.run.worker"
-PROBER = "_collective.probe.prober"
+RANK = "_check.agent.rank"
+WORKER = "_check.agent.worker"
+PROBER = "_check.agent.probe"
 #: README of cluster_check: deadline + 104 s with one round of forks, then the guardian 10 s later, and its 5 s to kill.
 WORKER_IS_GONE_AFTER = 10 + 104 + 10 + 5
 #: The longest time limit of a step that such a node meets, that of the probe, then of the facts, and 30 s for the rest.
@@ -326,7 +326,7 @@ def test_what_an_earlier_run_left_is_ended_and_named(clean: NetCluster, rng: ran
     ended = check(clean)
     assert f"processes that the earlier run {run_id} had left on {name} were ended" in ended.text
     for other in clean.names:
-        for pid in clean.processes(other, "_collective."):
+        for pid in clean.processes(other, "_check.agent."):
             os.kill(pid, signal.SIGKILL)
     assert check(clean).code == 0 and left_over(clean) == []
 

@@ -15,7 +15,7 @@ import pytest
 from checking import BACKEND, check
 from net_cluster import NetCluster
 
-FAULTY_RANK = project.ROOT / "tests/unit/plugins/module_utils/_collective/ranks/faulty_rank.py"
+FAULTY_RANK = project.ROOT / "tests/unit/plugins/module_utils/_check/agent/faulty_rank.py"
 #: In place of the Python of the training environment; all but the ranks goes to the real one.
 WRAPPER = """#!/bin/sh
 if [ "$1" = -m ]; then

@@ -19,7 +19,7 @@ import torch.distributed as dist
 
 sys.path.insert(0, str(Path(__file__).parents[2] / ".ansible" / "collections"))
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import bandwidth
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import bandwidth
 
 WARMUP = 5
 ITERATIONS = 20

@@ -19,9 +19,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import protocol
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import rank as check_rank
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import said
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import rank as check_rank
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import probe_ports, rank_events
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import gather
 
 RANK = Path(__file__).with_name("rank.py")
@@ -99,7 +98,7 @@ def test_the_ranks_of_the_check_sum_inside_of_a_node() -> None:
 
 def run_check_ranks(places: list[dict[str, int]]) -> list[list[dict[str, Any]]]:
     """The events of each rank.  places: where each is; a rank alone on its node is one of another host for NCCL."""
-    listener = protocol.bind_samples("127.0.0.1", 29500, 29599, 1)[0]
+    listener = probe_ports.bind_samples("127.0.0.1", 29500, 29599, 1)[0]
     job = {
         "backend": "nccl",
         "world_size": len(places),
@@ -136,7 +135,7 @@ def run_check_ranks(places: list[dict[str, int]]) -> list[list[dict[str, Any]]]:
         for process in processes:
             process.kill()
             process.wait()
-    return [[said.event(line.encode()) for line in own] for own in lines]
+    return [[rank_events.event(line.encode()) for line in own] for own in lines]
 
 
 def run_ranks(ranks: int, folder: Path, backend: str = "nccl") -> list[dict[str, Any]]:

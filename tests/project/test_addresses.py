@@ -16,12 +16,13 @@ import pytest
 import role_readmes
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _hosts_file, _port_plan
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import address_of
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import members
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.addresses import address_of
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall import rules
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import checks, members
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import checks
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files import cluster
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import wishes as network
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._openmpi import wishes as openmpi
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import spec
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._openmpi import spec as openmpi
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import names as ssh_names
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._tuning import parameters
 
@@ -125,7 +126,7 @@ def openmpi_takes(**changes: Any) -> bool:
 
 def card(address: str) -> bool:
     own = f"{address}/{prefix(address)}"
-    return not network.interface_problems([{"name": "eth0", "addresses": [own]}])
+    return not spec.interface_problems([{"name": "eth0", "addresses": [own]}])
 
 
 ADDRESSES: dict[str, Taken] = {
@@ -227,7 +228,7 @@ def test_nobody_has_a_definition_of_its_own(path: Path) -> None:
     used = {
         node.attr for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Attribute)
     }
-    assert not used & own, f"{path} uses {sorted(used & own)}; take the functions of module_utils/_addresses.py"
+    assert not used & own, f"{path} uses {sorted(used & own)}; take the functions of module_utils/_base/addresses.py"
 
 
 #: The last words of variables that hold an address, a name, a port or a path, by the argument specs.

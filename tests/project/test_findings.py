@@ -188,10 +188,10 @@ def without_inventory(report: Mapping[str, Any]) -> list[str]:
 
 def test_one_file_knows_how_a_command_is_written() -> None:
     """So that none of them lacks the inventory."""
-    folders = ("_collective", "_packet_filter")
-    files = [path for path in plugin_files() if path.parent.name in folders or path.parent.parent.name in folders]
+    folders = ("_check", "_packet_filter")
+    files = [path for path in plugin_files() if set(folders) & set(path.parts)]
     written_in = {path.name for path in files if commands_in(path.read_text(encoding="utf-8"))}
-    assert written_in == {"repair.py"}
+    assert written_in == {"fixes.py"}
 
 
 def test_every_variable_that_a_finding_names_is_one_of_the_collection() -> None:
@@ -199,7 +199,7 @@ def test_every_variable_that_a_finding_names_is_one_of_the_collection() -> None:
     named = {
         (path.name, key)
         for path in plugin_files()
-        if {"_collective", "_packet_filter"} & set(path.parts)
+        if {"_check", "_packet_filter"} & set(path.parts)
         for key in keys_in(path.read_text(encoding="utf-8"), rf"({roles}|gpu_cluster)_[a-z0-9_]+")
     }
     assert {("findings.py", "cluster_firewall_ipv6_rpfilter"), ("gpu_health.py", "nvidia_driver_reboot_ok")} <= named
@@ -216,7 +216,7 @@ def test_no_page_repeats_the_port_plan_in_a_variable_that_stands_in_its_place(pa
 
 def test_every_finding_that_can_name_variables_has_a_test_that_applies_them() -> None:
     """Or says why there is none: the table of variables in its page."""
-    files = [path for path in plugin_files() if {"_collective", "_packet_filter"} & set(path.parts)]
+    files = [path for path in plugin_files() if {"_check", "_packet_filter"} & set(path.parts)]
     can = set().union(*(naming_variables(path.read_text(encoding="utf-8")) for path in files))
     listed = {page.id for page in findings_index.pages() if page.variables}
     assert can - listed == WITHOUT_VARIABLES, "no table of variables"

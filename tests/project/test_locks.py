@@ -11,7 +11,7 @@ import project
 
 #: The function, a lock that only one of many takes and nobody waits for, and the lock of rpm, which is only asked.
 ALLOWED = {
-    "module_utils/_file_lock.py",
+    "module_utils/_base/file_lock.py",
     "plugin_utils/_progress.py",
     "module_utils/_pinned_packages/system.py",
 }

@@ -100,8 +100,8 @@ def test_every_line_on_the_terminal_is_made_fit_for_it(file: Path) -> None:
 
 
 def test_raw_texts_are_found_in_code() -> None:
-    assert raw_answers("a = self._execute_module('m')\nb = _text.from_node(dict(self._execute_module('m')))") == [1]
-    assert raw_lines("Display().display(line)\nDisplay().display(_text.clean(line))\nDisplay().warning(f'{x}')") == [
+    assert raw_answers("a = self._execute_module('m')\nb = sanitize.from_node(dict(self._execute_module('m')))") == [1]
+    assert raw_lines("Display().display(line)\nDisplay().display(sanitize.clean(line))\nDisplay().warning(f'{x}')") == [
         1,
         3,
     ]

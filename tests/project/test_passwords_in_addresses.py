@@ -18,7 +18,7 @@ import yaml
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _web_addresses
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import checks
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import wishes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import spec
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.catalogue import Node
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch import run as torch_run
 
@@ -116,13 +116,13 @@ def torch(option: str) -> str:
 def repository(option: str) -> str:
     """What is said of an entry of the list of repositories."""
     entry = {"id": "site", "gpg_key": "/k", "gpg_fingerprints": ["0" * 40], option: ADDRESS}
-    _wishes, problems = wishes.read_wishes([entry], {"/k": "the key"}, Node(9, "9", "x86_64"))
+    _wishes, problems = spec.read_wishes([entry], {"/k": "the key"}, Node(9, "9", "x86_64"))
     return " ".join(problem.sentence() for problem in problems if problem.variable.endswith(option))
 
 
 def setting(option: str) -> str:
     """What is said of a setting for all repositories, and of the index."""
-    wrong = [*wishes.setting_problems(ADDRESS, "", 5), *wishes.index_problems(ADDRESS)]
+    wrong = [*spec.setting_problems(ADDRESS, "", 5), *spec.index_problems(ADDRESS)]
     return " ".join(problem.sentence() for problem in wrong if problem.variable.endswith(option))
 
 

@@ -15,7 +15,7 @@ import pytest
 import report_samples
 import yaml
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import (
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import (
     console,
     files,
     prometheus,

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from lab_cluster import PROJECT, Cluster
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import keyfile, rails, wishes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import keyfile, rails, spec
 
 EXAMPLES = sorted((PROJECT / "docs" / "examples" / "network").glob("*.yml"))
 #: What NetworkManager writes in another way, or only reads: the same meaning.
@@ -25,7 +25,7 @@ def profiles(path: Path) -> list[str]:
     """The texts of all profiles that an example makes."""
     (play,) = yaml.safe_load(path.read_text())
     entries: list[Any] = play["roles"][0]["vars"].get("static_network_interfaces", [])
-    interfaces = wishes.parse_interfaces(entries)
+    interfaces = spec.parse_interfaces(entries)
     found = rails.find(interfaces)
     return [file.text for one in interfaces for file in keyfile.keyfiles(one, found.get(one.label))]
 

@@ -24,8 +24,9 @@ from typing import Any
 import pytest
 from lab_cluster import PROJECT
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.probe import answer, prober
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import launch, worker
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import launch, worker
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import probe as prober
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import probe_answer
 
 NONCE = "0123456789abcdef" * 2
 PREFIX = f"gcm{os.getpid()}"
@@ -151,8 +152,8 @@ class Net:
         ended = subprocess.run(argv, env=environment(), check=False, capture_output=True, text=True, timeout=120)
         seconds = time.monotonic() - start
         assert ended.returncode == 0, ended.stdout + ended.stderr
-        found = json.loads((folder / answer.PATH).read_text())
-        assert answer.is_answer(found), found
+        found = json.loads((folder / probe_answer.PATH).read_text())
+        assert probe_answer.is_answer(found), found
         return {one["host"]: one for one in found["links"]}, seconds
 
     def remove(self) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from lab_cluster import PROJECT, Cluster
 
-FAULTY_RANK = PROJECT / "tests/unit/plugins/module_utils/_collective/ranks/faulty_rank.py"
+FAULTY_RANK = PROJECT / "tests/unit/plugins/module_utils/_check/agent/faulty_rank.py"
 #: In place of the training environment; all but the ranks themselves goes to the real one.
 PREFIX = "/run/gpu-cluster-faulty"
 REAL = "/opt/gpu-cluster/torch/bin/python"

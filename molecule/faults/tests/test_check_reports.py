@@ -17,7 +17,7 @@ import pytest
 import report_samples
 from lab_cluster import Cluster, Ended
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import prometheus, schema
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import prometheus, schema
 
 
 class Run(NamedTuple):

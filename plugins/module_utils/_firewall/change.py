@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.change import Change
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm.change import Change
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall import worker
 
 FIREWALL = Change(

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.controller import Words
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm.controller import Words
 
 WORDS = Words(
     back="firewalld's files are byte for byte what they were, and its running rules and its unit are as before",

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.program import ChangeError
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm.program import ChangeError
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall import rules
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall.bus import KINDS, PATH, Bus, Run, plain
 

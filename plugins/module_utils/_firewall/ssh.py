@@ -9,14 +9,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import (
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.addresses import (
     LOOPBACK,
     address_of,
     not_a_host,
     port_of,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.program import read_text
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem, shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm.program import read_text
 
 #: One listener each, with the processes that hold it.
 LISTENERS = ("ss", "-Hltnp")

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The program that changes a node's firewall and takes the change back unless it is confirmed.
 
-Its job holds what every job does (``_confirmed/change.py``), and
+Its job holds what every job does (``_commit_confirm/change.py``), and
 
     way         "rules": commands at run time; "reload"; "start"
     files       [{path, mode, loaded, interim, text}]   files below /etc/firewalld; null for none. ``loaded`` is what
@@ -23,7 +23,7 @@ import hashlib
 import os
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.program import (
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm.program import (
     ChangeError,
     Program,
     command,

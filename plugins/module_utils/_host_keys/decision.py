@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _text
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import sanitize
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_keys import known_hosts
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_keys.keys import HostKey
 
@@ -75,7 +75,7 @@ class Look:
             known=bool(data.get("known")),
             changed=bool(data.get("changed_key")),
             keys=tuple(HostKey(key["kind"], key["blob"]) for key in data.get("keys", [])),
-            problem=_text.sentence(data.get("problem", data.get("msg", "no answer"))),
+            problem=sanitize.sentence(data.get("problem", data.get("msg", "no answer"))),
             fingerprint=str(data.get("fingerprint", "")),
             prepared=HostKey(prepared["kind"], prepared["blob"]) if prepared else None,
             prepared_file=str(data.get("prepared_file", "")),

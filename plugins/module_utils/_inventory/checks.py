@@ -17,7 +17,7 @@ from typing import Any
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _web_addresses
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import (
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.addresses import (
     address_of,
     interface_of,
     is_host_name,
@@ -26,19 +26,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses i
     port_of,
     whole_number,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits, speed_limits
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall import rules
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import (
-    controller_paths,
-    facts,
-    gpus,
-    host_keys,
-    labels,
-    near_misses,
-    role_rules,
-    users,
-)
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import (
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.members import (
     ERR_SAMPLE,
     FABRIC_ADDRESS,
     FABRIC_INTERFACE,
@@ -51,7 +39,20 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.m
     is_sample,
     management_address,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, nearest, shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem, nearest, shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import speed_limits
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import limits
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall import rules
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import (
+    controller_paths,
+    facts,
+    gpus,
+    host_keys,
+    labels,
+    near_misses,
+    role_rules,
+    users,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.shapes import (
     NEAR,
     SSH_HOST,
@@ -66,7 +67,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.v
     with_defaults,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files import cluster
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import wishes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import spec as wishes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import (
     VARIABLE as PORTS,
 )
@@ -74,8 +75,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan i
     PortPlanError,
     make_port_plan,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._selinux import wishes as selinux
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import wishes as ssh_wishes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._selinux import spec as selinux
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import spec as ssh_wishes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._tuning import limits as tuning_limits
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._tuning import parameters
 

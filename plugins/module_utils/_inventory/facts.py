@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem
 
 #: What internal variables of playbooks and roles begin with.
 INTERNAL = "__"

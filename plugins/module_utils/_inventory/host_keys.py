@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.members import Unreadable
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem, shown
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_keys.keys import FINGERPRINT as PATTERN
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import (
-    Unreadable,
-)
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
 
 KNOWN_HOSTS = "gpu_cluster_known_hosts"
 FINGERPRINT = "gpu_cluster_host_key_fingerprint"

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import (
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import (
     Problem,
     is_within,
     nearest_host,

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import interface_of
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import (
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.addresses import interface_of
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.members import (
     FABRIC_ADDRESS,
     FABRIC_INTERFACE,
     Unreadable,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem, shown
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import (
     VARIABLE as PORTS,
 )

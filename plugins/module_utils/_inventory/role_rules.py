@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import whole_number
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.addresses import whole_number
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem, shown
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall import rules as firewall
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files import cluster, environment
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._nccl import settings as nccl
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._openmpi import wishes as openmpi
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._selinux import wishes as selinux
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._shared_storage import wishes as storage
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import wishes as ssh
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._openmpi import spec
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._selinux import spec as selinux
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._shared_storage import spec as storage
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import spec as ssh
 
 Rule = Callable[[Any], list[Problem]]
 
@@ -54,7 +54,7 @@ NO_SELINUX: dict[str, Any] = {
 
 def _openmpi(name: str) -> Rule:
     key = name[len("openmpi_") :]
-    return lambda value: [one for one in openmpi.read({key: value})[1] if one.variable.startswith(name)]
+    return lambda value: [one for one in spec.read({key: value})[1] if one.variable.startswith(name)]
 
 
 def _selinux(name: str) -> Rule:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import (
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.addresses import (
     LINK_LOCAL,
     LOOPBACK,
     Address,
@@ -23,12 +23,12 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses i
     not_a_host,
     port_of,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem, shown
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files.cluster import is_path
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._nccl import settings as nccl
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._openmpi import wishes as openmpi
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages import wishes as rpm
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh.wishes import USER
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._openmpi import spec
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages import spec as rpm
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh.spec import USER
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch import pins as torch
 
 #: Where ssh of this machine may well lead to a member: a tunnel, or a cable between the two.
@@ -119,7 +119,7 @@ NCCL_INTERFACE = Shape(
     lambda value: is_interface_name(value) and bool(nccl.INTERFACE.fullmatch(value)), nccl.ERR_INTERFACE, INTERFACE.fix
 )
 HCA = Shape(_matches(nccl.HCA), nccl.ERR_HCA, "write one such as mlx5_0, or mlx5_0:1 with a port")
-DEVICE = Shape(_matches(openmpi.DEVICE), openmpi.ERR_DEVICE, "write one such as mlx5_0:1 or fab0")
+DEVICE = Shape(_matches(spec.DEVICE), spec.ERR_DEVICE, "write one such as mlx5_0:1 or fab0")
 #: A number has a message of its own: YAML reads 2.10 as 2.1.
 TORCH_VERSION = Shape(
     lambda value: not isinstance(value, str) or not value or bool(re.fullmatch(torch.VERSION, value)),

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The hosts' own lists of interfaces against each other, and against what the members say of themselves.
 
-Pure. The rules for one list alone are those of ``_network/wishes.py``; what is malformed there is passed over here.
+Pure. The rules for one list alone are those of ``_network/spec.py``; what is malformed there is passed over here.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import (
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.addresses import (
     address_of,
     interface_of,
     whole_number,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import (
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.members import (
     FABRIC_ADDRESS,
     FABRIC_INTERFACE,
     FURTHER_ADDRESSES,
@@ -28,7 +28,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.m
     further_addresses,
     management_address,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem, shown
 
 ERR_FABRIC_OF = "is also the fabric address of %s"
 ERR_SSH_OF = "is the ssh address of another member, %s"

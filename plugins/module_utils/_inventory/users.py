@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import Unreadable
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import wishes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.members import Unreadable
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem, shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import spec
 
 USER = "gpu_cluster_user"
 DEFAULT = "train"
@@ -27,8 +27,8 @@ def user_problems(variables: Mapping[str, Mapping[str, Any]], hosts: Sequence[st
         value = variables[host].get(USER, DEFAULT)
         if isinstance(value, Unreadable):
             problems.append(value.problem(USER).on(host))
-        elif not isinstance(value, str) or not wishes.USER.fullmatch(value) or value == wishes.ROOT:
-            problems.append(Problem(USER, shown(value), wishes.ERR_USER, "write a name such as train").on(host))
+        elif not isinstance(value, str) or not spec.USER.fullmatch(value) or value == spec.ROOT:
+            problems.append(Problem(USER, shown(value), spec.ERR_USER, "write a name such as train").on(host))
         else:
             readable[host] = value
     counted = Counter(readable.values()).most_common()

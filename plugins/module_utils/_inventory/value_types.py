@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import whole_number
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.addresses import whole_number
 
 ERR_TYPE = "expected %s, found %s"
 

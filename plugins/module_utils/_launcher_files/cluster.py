@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import (
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.addresses import (
     LAST_PORT,
     interface_of,
     is_host_name,
@@ -19,7 +19,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses i
     port_of,
     whole_number,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem, shown
 
 SCHEMA = 1
 #: What torchrun and most scripts take when nobody says anything (torch/distributed/run.py); used where it is in range.

@@ -9,7 +9,7 @@ import ipaddress
 import json
 from typing import NamedTuple
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem, shown
 
 COMMAND = ["ip", "-json", "address", "show"]
 #: NCCL and Gloo ignore names of one character (ncclOsFindInterfaces in github.com/NVIDIA/nccl src/os/linux.cc;

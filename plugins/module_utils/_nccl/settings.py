@@ -15,8 +15,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import whole_number
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.addresses import whole_number
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem, shown
 
 CONF_PATH = "/etc/nccl.conf"
 HEADER = """\

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Starting the program that changes a node's network (``worker.py``), on the node.
 
-Its job holds what every job does (``_confirmed/change.py``), and
+Its job holds what every job does (``_commit_confirm/change.py``), and
 
     profiles    [{name, uuid, text}]            keyfiles that differ from those below /etc
     activate    [{uuid, interface}]             in this order
@@ -23,8 +23,11 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.change import Change, Run
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.program import BusyError, ChangeError
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm.change import Change, Run
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm.program import (
+    BusyError,
+    ChangeError,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import worker
 
 #: NetworkManager's checkpoint would bring the network back as well, but not the files as they were.

@@ -1,12 +1,12 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is said about a change of a node's network. Pure; who says it when is in ``_confirmed/controller.py``."""
+"""What is said about a change of a node's network. Pure; who says it when is in ``_commit_confirm/controller.py``."""
 
 from __future__ import annotations
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.controller import Words
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.wishes import Interface
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm.controller import Words
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.spec import Interface
 
 WORDS = Words(
     back="addresses, default routes and profile files are as they were",

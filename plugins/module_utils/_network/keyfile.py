@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import rails
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.rails import Rail
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.wishes import (
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.spec import (
     Interface,
     Route,
     dashed,

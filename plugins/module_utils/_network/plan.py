@@ -14,18 +14,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem, shown
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import ifcfg, keyfile, rails
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.keyfile import Keyfile
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.rails import Rail
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.state import DefaultRoute, NodeState
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.wishes import (
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.spec import (
     ERR_PARENT_IS_PORT,
     FIX_MACS,
     FIX_NAMES,
     Interface,
     is_mac,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.state import DefaultRoute, NodeState
 
 ERR_UNKNOWN = "this node has no such interface; it has %s"
 ERR_NO_MAC = "no card of this node has this hardware address; it has %s"

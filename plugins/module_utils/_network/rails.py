@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.wishes import Interface, Route
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.spec import Interface, Route
 
 #: The table of an interface is this number plus its position in the list (from 0); so is the priority of its rules.
 FIRST_TABLE = 8000

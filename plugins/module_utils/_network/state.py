@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import address_of
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.addresses import address_of
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import ifcfg, keyfile, rails
 
 #: By key of ``outputs``: the arguments, without the path of the program. All of them only read.

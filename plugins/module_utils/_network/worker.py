@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.program import (
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm.program import (
     ChangeError,
     Program,
     command,

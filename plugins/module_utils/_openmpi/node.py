@@ -11,7 +11,7 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem
 
 INTERFACES = "/sys/class/net"
 PORT_RANGE = "/proc/sys/net/ipv4/ip_local_port_range"

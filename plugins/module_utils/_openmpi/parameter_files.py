@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem
 
 ENVIRONMENT_PATH = "/etc/environment"
 BEGIN = "# BEGIN gpu_cluster Open MPI (managed by Ansible: changes up to END are lost)"

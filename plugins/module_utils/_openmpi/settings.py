@@ -24,9 +24,9 @@ import ipaddress
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._openmpi.installation import Installation
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._openmpi.wishes import Wishes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._openmpi.spec import Wishes
 
 #: The pml of each transport.
 PMLS = {"tcp": "ob1", "ucx": "ucx"}

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.catalogue import (
     NVIDIA,
     Node,
@@ -24,7 +24,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sou
     Section,
     with_option,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.wishes import (
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.spec import (
     DISABLED,
     NONE,
     VARIABLE,

@@ -16,8 +16,8 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem, shown
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import pci, tree
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import Mover
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import (
     openpgp,
@@ -25,14 +25,14 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sou
     plan,
     probe,
     repo_file,
+    spec,
     system,
     verdict,
-    wishes,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.catalogue import Node
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.wishes import Wish
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.spec import Wish
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages import choice
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages import wishes as pinned_wishes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages import spec as pinned_wishes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.packages import (
     DNF_FORMAT,
     RPM_FORMAT,
@@ -119,9 +119,9 @@ class Routes:
     def route(self, own_proxy: str = "") -> probe.Route:
         """For an entry with a proxy of its own, or for all others."""
         if own_proxy:
-            return probe.Route("" if own_proxy == wishes.NONE else own_proxy, self.ca_certificate)
+            return probe.Route("" if own_proxy == spec.NONE else own_proxy, self.ca_certificate)
         if self.wanted:
-            return probe.Route(None if self.wanted == wishes.NONE else self.wanted, self.ca_certificate)
+            return probe.Route(None if self.wanted == spec.NONE else self.wanted, self.ca_certificate)
         is_set = self.configured not in ("", "_none_")
         return probe.Route(self.configured if is_set else None, self.ca_certificate)
 
@@ -130,18 +130,18 @@ class Routes:
         """The same for a dnf that runs before dnf.conf is changed."""
         if not self.wanted:
             return ()
-        return (f"--setopt=proxy={'' if self.wanted == wishes.NONE else self.wanted}",)
+        return (f"--setopt=proxy={'' if self.wanted == spec.NONE else self.wanted}",)
 
 
 def outcome(module: Mover, params: Mapping[str, Any], check_mode: bool) -> dict[str, Any]:
     """The result of the module, with its warnings; raises RefusedError before anything is changed."""
     node = system.read_node()
     proxy, ca_certificate, seconds = params["proxy"], params["ca_certificate"], params["timeout_seconds"]
-    wanted, wrong = wishes.read_wishes(params["repositories"], params["key_texts"], node)
-    problems = [*wrong, *wishes.setting_problems(proxy, ca_certificate, seconds)]
-    problems += wishes.index_problems((params.get("wheels") or {}).get("index_url"))
+    wanted, wrong = spec.read_wishes(params["repositories"], params["key_texts"], node)
+    problems = [*wrong, *spec.setting_problems(proxy, ca_certificate, seconds)]
+    problems += spec.index_problems((params.get("wheels") or {}).get("index_url"))
     if ca_certificate and not problems and not os.path.isfile(ca_certificate):
-        problems.append(Problem(wishes.CA_VARIABLE, shown(ca_certificate), ERR_NO_CA, FIX_CA))
+        problems.append(Problem(spec.CA_VARIABLE, shown(ca_certificate), ERR_NO_CA, FIX_CA))
     if problems:
         raise RefusedError(problems)
 
@@ -347,7 +347,7 @@ def _ask_wheels(asking: Asking, given: Mapping[str, Any], routes: Routes, node: 
             problems.append(Problem(wheels.variable, shown(folder), verdict.ERR_NO_FOLDER, fix))
         found = [verdict.wheel_problem(wheels, one, names, node.arch) for one in requirements if names is not None]
     elif index_url or of_pip:
-        place, variable = index_url or of_pip, names_of.get("index_url") or wishes.INDEX_VARIABLE
+        place, variable = index_url or of_pip, names_of.get("index_url") or spec.INDEX_VARIABLE
         wheels = verdict.Wheels(variable, "", place, requirements, pins)
         pages = {
             one: probe.Question(f"{place}/{verdict.normal_name(verdict.split_requirement(one)[0])}/", routes.route())

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem, shown
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import openpgp, probe
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.wishes import (
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.spec import (
     CA_VARIABLE,
     FIX_NO_BASEURL,
     PROXY_VARIABLE,

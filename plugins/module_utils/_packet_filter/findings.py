@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import repair
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import (
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
     CLUSTER,
     DIRECTION,
     ERROR,
@@ -120,7 +120,7 @@ def remedy(hosts: Sequence[str], direction: str, rule: str, *, everybody: bool =
     everybody: whether they block them for all members; where they let others in, it is not the ports that are wrong.
     """
     family, table, chain = [*rule.partition(":")[0].split(), "", "", ""][:3]
-    role = repair.site("cluster_firewall", hosts)
+    role = fixes.site("cluster_firewall", hosts)
     if table == "firewalld" and " fib " in rule:
         return Remedy(
             "firewalld's reverse-path filter for IPv6 drops what comes in by another interface than answers leave by; "
@@ -137,7 +137,7 @@ def remedy(hosts: Sequence[str], direction: str, rule: str, *, everybody: bool =
     owner = "firewalld, in a part of it that" if table == "firewalld" else f"the table '{family} {table}', which"
     return Remedy(
         f"the rule belongs to {owner} this collection does not manage: remove it, or let the members through before it",
-        repair.look(hosts, f"nft -a list chain {family} {table} {chain}"),
+        fixes.look(hosts, f"nft -a list chain {family} {table} {chain}"),
     )
 
 
@@ -249,5 +249,5 @@ def _finding(direction: str, hosts: Sequence[str], held: _Held, static: Static, 
         ruled_out=("the network between the nodes: no packet was sent, the rules of the node say so",),
         variables=cure.variables,
         command=cure.command,
-        reproduce=repair.check(only_look=True),
+        reproduce=fixes.check(only_look=True),
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _deadline as deadline
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import deadline
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._packet_filter import blocked, ruleset, strangers
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._packet_filter.packet import INBOUND, OUTBOUND
 

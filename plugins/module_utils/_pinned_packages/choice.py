@@ -9,13 +9,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem, shown
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.packages import (
     Package,
     matches,
     newest_version,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.wishes import Wish
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.spec import Wish
 
 #: How many versions a sentence lists, the newest ones.
 SHOWN_VERSIONS = 20

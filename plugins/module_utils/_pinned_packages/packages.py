@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._rpm_versions import compare
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.rpm_versions import compare
 
 #: For ``rpm -qa --queryformat``. The last field has a letter for each kind of scriptlet that runs after unpacking.
 RPM_FORMAT = (

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem, shown
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import Mover, replace_file
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import repo_file
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages import (
@@ -29,15 +29,10 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_pack
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.choice import Choice
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.packages import Package, matches
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.spec import Wish, Wishes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.spec import read as read_wishes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.system import SystemFailure
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.transaction import Step
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.wishes import (
-    Wish,
-    Wishes,
-)
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.wishes import (
-    read as read_wishes,
-)
 
 ERR_NO_STREAM = "the module {} has no such stream; there are {}"
 ERR_PLUGIN_OFF = "dnf's versionlock plugin is switched off there, and nothing would keep the versions"

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _text
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.shape import each, record, text
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import sanitize
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.shape import each, record, text
 
 #: What a snapshot holds, in the order in which it is shown.
 SECTIONS = ("stack", "package", "Python package", "sysctl", "service at boot")
@@ -109,7 +109,7 @@ def _section(host: str, section: str, own: Mapping[str, str], others: Sequence[M
 
 def lines(report: Report) -> list[str]:
     """For the console, each on one line whatever the nodes have said."""
-    return [("  " if one.startswith("  ") else "") + _text.sentence(one) for one in _lines(report)]
+    return [("  " if one.startswith("  ") else "") + sanitize.sentence(one) for one in _lines(report)]
 
 
 def _lines(report: Report) -> list[str]:

@@ -9,11 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import (
-    Problem,
-    nearest_host,
-    shown,
-)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem, nearest_host, shown
 
 VARIABLE = "rebuild_hosts"
 LIMIT = "--limit"

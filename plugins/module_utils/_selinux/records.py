@@ -14,7 +14,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem
 
 PORT, BOOLEAN, FCONTEXT, EQUAL = "port", "boolean", "fcontext", "equivalence"
 #: The order of an import. semanage writes equivalences before it commits the rest: nothing may fail after them.

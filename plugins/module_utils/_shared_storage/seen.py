@@ -14,8 +14,13 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.shape import each, integer, record, text
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._shared_storage.wishes import FAMILIES, Mount
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.shape import (
+    each,
+    integer,
+    record,
+    text,
+)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._shared_storage.spec import FAMILIES, Mount
 
 ERR_OTHER = "%s: other storage on %s than on %s, though all mount %s; one of them does not see the others' files"
 

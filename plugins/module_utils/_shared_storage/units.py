@@ -9,7 +9,7 @@ The form: systemd.mount(5). A node boots without the storage (``WantedBy``, not 
 
 from __future__ import annotations
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._shared_storage.wishes import Mount
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._shared_storage.spec import Mount
 
 FOLDER = "/etc/systemd/system"
 OURS = "# Managed by Ansible, role shared_storage of baremetal.gpu_cluster."

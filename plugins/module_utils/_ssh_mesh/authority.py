@@ -22,8 +22,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Callable, NamedTuple
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _file_lock
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import nearest_host
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import file_lock
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import nearest_host
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import certificate
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh.certificate import HOST, USER, Wanted
 
@@ -306,8 +306,8 @@ class Authority:
         with open(self.path(LOCK), "a", encoding="ascii") as stream:
             os.chmod(self.path(LOCK), 0o600)
             try:
-                _file_lock.take(stream.fileno(), self.path(LOCK), LOCK_SECONDS)
-            except _file_lock.LockError as error:
+                file_lock.take(stream.fileno(), self.path(LOCK), LOCK_SECONDS)
+            except file_lock.LockError as error:
                 raise AuthorityError(str(error)) from None
             yield
 

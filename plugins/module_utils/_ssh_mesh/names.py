@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import address_of, not_a_host
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.addresses import address_of, not_a_host
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._hosts_file import MANAGEMENT_SUFFIX
 
 Members = Sequence[Mapping[str, Any]]

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.ssh_connection import SshConnection
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm.ssh_connection import SshConnection
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import make_folder
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import certificate, files, sshd
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh.certificate import HOST, USER, Wanted

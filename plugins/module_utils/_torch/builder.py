@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._deadline import CommandError, run
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.deadline import CommandError, run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch import pip, verify
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.lock import (
     Locked,

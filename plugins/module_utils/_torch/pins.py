@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import shown
 
 ERR_PINNED = "requirements[%d]: expected exactly one version, such as 'torch==2.13.0', found %s"
 ERR_TWICE = "requirements[%d]: %s is listed more than once"

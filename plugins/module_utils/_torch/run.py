@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _file_lock
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._deadline import CommandError
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import file_lock
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.deadline import CommandError
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch import adoption, builder
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.environment import (
     Decision,
@@ -150,7 +150,7 @@ def outcome(params: Mapping[str, Any], check_mode: bool, tmpdir: str) -> dict[st
         raise RefusedError(ERR_FAILED % ("adopted" if params["adopt"] else "built", error, kept)) from None
     after = described(found["environment"] or "a new environment", found["packages"])
     header = {"before_header": store.prefix, "after_header": store.prefix}
-    busy = _file_lock.holder(store.lock_path) if check_mode and found["changed"] else ""
+    busy = file_lock.holder(store.lock_path) if check_mode and found["changed"] else ""
     return {
         **found,
         "in_use": not found["changed"],

@@ -15,7 +15,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _file_lock
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import file_lock
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.environment import (
     RECORD,
     Environment,
@@ -104,8 +104,8 @@ class Store:
         """Keep a second run out while this one builds; what a killed run has left at work is waited for."""
         with open(self.lock_path, "w", encoding="ascii") as stream:
             try:
-                _file_lock.take(stream.fileno(), self.lock_path, wait_seconds, waiting)
-            except _file_lock.LockError as error:
+                file_lock.take(stream.fileno(), self.lock_path, wait_seconds, waiting)
+            except file_lock.LockError as error:
                 raise BuildError(str(error)) from None
             yield stream.fileno()
 

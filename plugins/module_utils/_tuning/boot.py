@@ -18,8 +18,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import whole_number
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.addresses import whole_number
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.rails import SYSCTL_PATH as RAILS_PATH
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._tuning.dropins import ConfFile, Override, in_order
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._tuning.parameters import Parameter

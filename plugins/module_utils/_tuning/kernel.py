@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, nearest
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem, nearest
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._tuning.parameters import Parameter
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._tuning.values import (
     CONGESTION_CONTROL,

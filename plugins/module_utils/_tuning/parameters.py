@@ -19,8 +19,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._addresses import port_of, whole_number
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import Problem, shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.addresses import port_of, whole_number
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem, shown
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._tuning import values
 
 HEADER = "# Managed by Ansible (baremetal.gpu_cluster): changes in this file are lost."

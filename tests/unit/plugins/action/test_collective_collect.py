@@ -18,8 +18,7 @@ from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.baremetal.gpu_cluster.plugins.action import collective_collect
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.ranks import how_far
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import steps
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import progress_note, steps
 from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _progress
 
 MODULE = "baremetal.gpu_cluster.collective_collect"
@@ -67,7 +66,7 @@ class Node:
 
     def command(self, command: str, chdir: str | None = None, in_data: bytes | None = None) -> dict[str, Any]:
         assert in_data is None
-        if how_far.__name__.replace(".", "/") in command:
+        if progress_note.__name__.replace(".", "/") in command:
             self.commands.append(command)
             self.now += 1.0
         if f"{steps.__name__} collect" in command and not self.has_program:
@@ -105,7 +104,7 @@ def test_the_node_of_rank_0_is_looked_at_until_its_ranks_have_ended(monkeypatch:
     # What the looks took is not waited for once more.
     assert node.collect()["wait_seconds"] == 42
     assert node.shown == ["gloo 4 B 1/2, iterations 20/65", "gloo 4 B 2/2, iterations 20/65"]
-    program = f"{RUN}/payload/{how_far.__name__.replace('.', '/')}.py"
+    program = f"{RUN}/payload/{progress_note.__name__.replace('.', '/')}.py"
     # The first one does not wait for a change.
     assert node.commands == [f"{PYTHON} -I -S {program} {RUN} {seconds}" for seconds in (0, 1, 1)]
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.gpu_cluster.plugins.action import collective_diagnose, collective_report_dir
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.reports import schema
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import schema
 
 START = 1769860800.0
 FILES = {"report.json", "report.txt", "report.html", "junit.xml", "report.prom"}

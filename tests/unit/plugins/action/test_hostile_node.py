@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _text
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import sanitize
 
 PROJECT = Path(__file__).parents[4]
 OURS = "baremetal.gpu_cluster"
@@ -83,8 +83,8 @@ def test_no_text_of_a_hostile_node_reaches_the_terminal_as_it_is(tmp_path: Path)
     said = (done.stdout + done.stderr).decode()
     assert done.returncode == 0 and "ignored=" in said, said
     # What our own tasks had to say is there: the attack arrived, and was made harmless.
-    assert said.count(_text.REPLACEMENT) > 20, said
-    found = [line for line in said.split("\n") if _text.CONTROL.search(line.replace("\ufffd", ""))]
+    assert said.count(sanitize.REPLACEMENT) > 20, said
+    found = [line for line in said.split("\n") if sanitize.CONTROL.search(line.replace("\ufffd", ""))]
     assert found == [], found
     # Our verdict begins a line; what a callback quotes of an answer is indented.
     assert [line for line in said.split("\n") if line.startswith(FORGED)] == [], said

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _web_addresses as addresses
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.problems import shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import shown
 
 
 @pytest.mark.parametrize(

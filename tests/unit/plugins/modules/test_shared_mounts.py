@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._deadline import CommandError
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._shared_storage import units, wishes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.deadline import CommandError
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._shared_storage import spec, units
 from ansible_collections.baremetal.gpu_cluster.plugins.modules import shared_mounts
 
-MOUNT = wishes.Mount("/data", "nas.example.com:/data", "nfs4", "", True, "mounted")
+MOUNT = spec.Mount("/data", "nas.example.com:/data", "nfs4", "", True, "mounted")
 
 
 def node(user: str = "") -> Any:
@@ -52,7 +52,7 @@ def test_paths_of_fstab() -> None:
 
 def test_the_example_of_the_documentation() -> None:
     (task,) = yaml.safe_load(shared_mounts.EXAMPLES)
-    mounts, problems = wishes.read(task["baremetal.gpu_cluster.shared_mounts"]["mounts"])
+    mounts, problems = spec.read(task["baremetal.gpu_cluster.shared_mounts"]["mounts"])
     assert problems == [] and {mount.type for mount in mounts} == {"nfs4", "lustre"}
 
 
@@ -70,7 +70,7 @@ class Systemd:
         monkeypatch.setattr(shared_mounts, "NOTES", str(folder / "notes"))
         monkeypatch.setattr(shared_mounts, "is_enabled", lambda mount: True)
         monkeypatch.setattr(units, "FOLDER", str(folder / "units"))
-        monkeypatch.setattr(shared_mounts._deadline, "run", self.run)
+        monkeypatch.setattr(shared_mounts.deadline, "run", self.run)
 
     def run(self, argv: list[str], seconds: int, what: str) -> str:
         if "start" in argv and self.is_down:
@@ -94,7 +94,7 @@ class Systemd:
             atomic_move=os.rename,
             set_mode_if_different=lambda path, mode, changed: changed,
         )
-        mount = wishes.Mount(self.path, "tmpfs", "tmpfs", options, False, "mounted")
+        mount = spec.Mount(self.path, "tmpfs", "tmpfs", options, False, "mounted")
         changes, problems = shared_mounts.settle(shared_mounts.Node(module), mount)  # type: ignore[arg-type]
         self.problems = [problem.rule for problem in problems]
         assert self.is_down or not problems
@@ -118,10 +118,10 @@ def test_another_source_needs_consent(tmp_path: Path, monkeypatch: pytest.Monkey
     systemd = Systemd(tmp_path, monkeypatch)
     systemd.settle("size=1m")
     systemd.mountinfo.write_text(f"1 1 0:1 / {systemd.path} rw - nfs4 nas:/old rw\n")
-    monkeypatch.setattr(wishes, "HELPERS", {"nfs4": "/"})
+    monkeypatch.setattr(spec, "HELPERS", {"nfs4": "/"})
     params = {"timeout_seconds": 1, "user": "", "unmount_ok": unmount_ok}
     found = shared_mounts.Node(SimpleNamespace(params=params, check_mode=False))  # type: ignore[arg-type]
-    wanted = wishes.Mount(systemd.path, "nas:/new", "nfs4", "", False, "mounted")
+    wanted = spec.Mount(systemd.path, "nas:/new", "nfs4", "", False, "mounted")
     told = [problem.rule for problem in found.problems_at(wanted)]
     assert told == ([] if unmount_ok else [shared_mounts.ERR_SOURCE % "nas:/old"])
 

@@ -20,9 +20,14 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.playbook.play_context import PlayContext
 from ansible.plugins.loader import become_loader, connection_loader
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _sources
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run import begin, launch, steps, unit
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.static import step as look
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import payload
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import (
+    begin,
+    facts_step,
+    launch,
+    run_state,
+    steps,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import step as facts
 from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _node_program
 
@@ -34,8 +39,8 @@ MODULE = "baremetal.gpu_cluster.collective_go"
 STEP = """
 from __future__ import annotations
 import os, sys
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.run.service import unit_name
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import limits
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.service import unit_name
 SPEC = {"run_id": {"type": "str"}, "ranks": {"type": "list", "elements": "int"}, "breaks": {"type": "bool"},
         "world_size": {"type": "int", "default": 3}, "master_address": {"type": "str"}, "master_port": {"type": "int"}}
 RESULTS = ("changed", "failed", "msg", "said", "seen")
@@ -100,7 +105,7 @@ SENT = _node_program.Program(MODULE, facts, reads_only=True)
 @pytest.fixture
 def step_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """A step that needs other files of this collection, and commands."""
-    name = f"{_sources.COLLECTION}module_utils._step_of_a_test"
+    name = f"{payload.COLLECTION}module_utils._step_of_a_test"
     (tmp_path / "there.py").write_text(STEP)
     spec = importlib.util.spec_from_file_location(name, tmp_path / "there.py")
     assert spec and spec.loader
@@ -115,10 +120,10 @@ def run_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run whose program lies where launch puts it, with a job that its worker would have."""
     directory = tmp_path / "run-1"
     launch.write_payload(str(directory / "payload"))
-    program = directory / "payload" / (unit.__name__.replace(".", "/") + ".py")
-    program.write_text(program.read_text().replace(f'"{unit.BASE_DIR}"', f'"{tmp_path}"'))
+    program = directory / "payload" / (run_state.__name__.replace(".", "/") + ".py")
+    program.write_text(program.read_text().replace(f'"{run_state.BASE_DIR}"', f'"{tmp_path}"'))
     (directory / "job.json").write_text("{}")
-    monkeypatch.setattr(unit, "BASE_DIR", str(tmp_path))
+    monkeypatch.setattr(run_state, "BASE_DIR", str(tmp_path))
     return directory
 
 
@@ -266,7 +271,7 @@ def test_what_only_reads_is_sent_in_check_mode_too(step_module: ModuleType) -> N
     ("step", "given"),
     [
         (facts, {"torch_prefix": "/nowhere"}),
-        (look, {"host": "n9", "members": [], "plan": {}}),
+        (facts_step, {"host": "n9", "members": [], "plan": {}}),
         (begin, {"run_id": "x", "nonce": "x", "address": "x", "interface": "x", "torch_python": "x", "samples": 99}),
     ],
     ids=["facts", "look", "begin"],

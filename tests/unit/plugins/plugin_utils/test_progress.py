@@ -23,7 +23,7 @@ import pytest
 from ansible import constants as C
 from ansible.utils.display import Display
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.progress import Shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report.progress import Shown
 from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _progress
 
 ERASE = "\r\x1b[K"

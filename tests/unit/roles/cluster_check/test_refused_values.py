@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective import limits
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import limits
 
 ROLE = Path(__file__).parents[4] / "roles" / "cluster_check"
 HOSTS = ["n1", "n2"]

@@ -58,7 +58,7 @@ def load(name: str, path: Path) -> ModuleType:
 
 program = load("gpu_cluster_run", PROGRAM)
 # By its path: the tests below import this file where the collection is not to be found.
-_text = load("text_of_the_collection", PROJECT / "plugins" / "module_utils" / "_text.py")
+sanitize = load("text_of_the_collection", PROJECT / "plugins" / "module_utils" / "_base/sanitize.py")
 
 
 @pytest.fixture
@@ -921,12 +921,12 @@ def test_no_text_of_a_node_is_taken_for_a_line_of_the_launcher(
     launcher.failures.append(program.Failure(1, "it failed"))
     launcher.verdict()
     text = "\n".join(shown)
-    assert "all ranks have ended well" in text and not _text.CONTROL.search(text), shown
+    assert "all ranks have ended well" in text and not sanitize.CONTROL.search(text), shown
     assert not any(one.startswith("gpu-cluster-run: all ranks have ended well") for one in text.split("\n")), shown
 
 
 def test_texts_are_cleaned_as_in_the_collection() -> None:
-    assert program.CONTROL.pattern == _text.CONTROL.pattern
+    assert program.CONTROL.pattern == sanitize.CONTROL.pattern
     assert program.on_one_line("Größe\t1\u00a0m \U0001f600") == "Größe\t1\u00a0m \U0001f600"
 
 

@@ -18,7 +18,7 @@ DECIDING = [
     "site.yml",
     "inventories/lab/group_vars/gpu_cluster/cluster.yml",
     "playbooks/base.yml",
-    "plugins/module_utils/_sources.py",
+    "plugins/module_utils/_base/payload.py",
     "roles/launcher/files/gpu-cluster-run",
     "molecule/jobs/molecule.yml",
     "molecule/shared/create.yml",

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.program import ChangeError
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm.program import ChangeError
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall import pending
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall.bus import Bus
 

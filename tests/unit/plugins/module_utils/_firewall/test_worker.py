@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.program import ChangeError
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm.program import ChangeError
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall import rules, worker
 
 EXPECTED = {"entries": {"gpu-peers": ["192.0.2.1"]}, "rules": {"gpu-cluster-peers": ["rule accept"]}}

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.members import ERR_SAMPLE, Unreadable
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import checks
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import ERR_SAMPLE, Unreadable
 
 SPECS: dict[str, dict[str, Any]] = {
     "common": {"common_group": {"type": "str"}},

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.members import Unreadable
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import checks, controller_paths
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import Unreadable
 
 HOSTS = ["n1", "n2", "n3"]
 NAMES = ("torch_runtime_lock_file", "ssh_mesh_ca_dir", "cluster_check_report_dir", "gpu_cluster_known_hosts")

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.members import Unreadable
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import checks, host_keys
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import Unreadable
 
 HOSTS = ["n1", "n2", "n3"]
 GOOD = "SHA256:ZBXDAunxiavxt9hfs2No7nccMQ0DIKYm6AiZeuS92Y8"

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.members import Unreadable
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import labels
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import Unreadable
 
 
 def test_labels_as_people_write_them() -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.gpu_cluster.plugins.filter.inventory_problems import inventory_problems
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.members import Unreadable
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import plan_overrides
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import Unreadable
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import make_port_plan
 
 PLAYBOOKS = Path(__file__).resolve().parents[5] / "playbooks"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import Unreadable
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.members import Unreadable
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.reading import read_variables
 
 

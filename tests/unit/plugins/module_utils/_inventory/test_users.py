@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.members import Unreadable
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import checks, users
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.members import Unreadable
 
 HOSTS = ["n1", "n2", "n3"]
 
@@ -30,7 +30,7 @@ def test_one_user() -> None:
 @pytest.mark.parametrize("value", ["root", "Train", "a user", "", 4000, None, ["train"]])
 def test_no_name_of_a_user(value: Any) -> None:
     ((host, rule),) = problems(n2=value)
-    assert (host, rule) == ("n2", users.wishes.ERR_USER)
+    assert (host, rule) == ("n2", users.spec.ERR_USER)
 
 
 def test_an_expression_that_fails() -> None:

@@ -13,8 +13,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed import change as confirmed
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.program import BusyError, ChangeError
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm import change as confirmed
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm.program import (
+    BusyError,
+    ChangeError,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import change, worker
 
 IDLE = {"is-active": "inactive\n"}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import controller, wishes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import controller, spec
 
 
 @pytest.mark.parametrize(
@@ -39,5 +39,5 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network imp
     ],
 )
 def test_the_wish_in_words(entry: dict[str, Any], text: str) -> None:
-    (wanted,) = wishes.parse_interfaces([entry])
+    (wanted,) = spec.parse_interfaces([entry])
     assert controller.wish(entry["name"], wanted) == text

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import keyfile, plan, rails, wishes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import keyfile, plan, rails, spec
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.spec import parse_interfaces
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.state import DefaultRoute, Link, NodeState
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.wishes import parse_interfaces
 
 ROOT = Path(__file__).parents[5]
 ROLE = "baremetal.gpu_cluster.static_network"
@@ -127,8 +127,8 @@ def test_which_examples_make_rails() -> None:
 
 
 def test_every_option_has_an_example() -> None:
-    used = {option for path in EXAMPLES for option in paths(entries(path), wishes.INTERFACE_OPTIONS)}
-    assert used == set(all_paths(wishes.INTERFACE_OPTIONS))
+    used = {option for path in EXAMPLES for option in paths(entries(path), spec.INTERFACE_OPTIONS)}
+    assert used == set(all_paths(spec.INTERFACE_OPTIONS))
 
 
 def test_every_variable_has_an_example() -> None:
@@ -136,7 +136,7 @@ def test_every_variable_has_an_example() -> None:
 
 
 def test_the_role_describes_the_options_of_the_core() -> None:
-    assert without_descriptions(VARIABLES["static_network_interfaces"]["options"]) == wishes.INTERFACE_OPTIONS
+    assert without_descriptions(VARIABLES["static_network_interfaces"]["options"]) == spec.INTERFACE_OPTIONS
 
 
 def test_every_option_is_described() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import keyfile, rails
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.wishes import Interface, parse_interfaces
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.spec import Interface, parse_interfaces
 
 DATA = Path(__file__).parent / "data" / "offline"
 #: nmcli's defaults of its own: the file works the same without them.

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import keyfile, plan, rails, wishes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import keyfile, plan, rails, spec
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.spec import Interface, parse_interfaces
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.state import (
     DefaultRoute,
     Details,
     Link,
     NodeState,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.wishes import Interface, parse_interfaces
 
 FOREIGN = "f0000000-0000-4000-8000-000000000000"
 IFCFG = "/etc/sysconfig/network-scripts"
@@ -427,9 +427,7 @@ def test_ports_that_are_declared_under_another_spelling() -> None:
     assert problems([twice], node()) == [
         ("[0].bond.ports[1]", plan.ERR_PORT_DECLARED % ("eth0", "static_network_interfaces[0]"))
     ]
-    assert problems([dict(BOND, bond=bond), TAGGED], node()) == [
-        ("[1].vlan.parent", wishes.ERR_PARENT_IS_PORT % "bond0")
-    ]
+    assert problems([dict(BOND, bond=bond), TAGGED], node()) == [("[1].vlan.parent", spec.ERR_PARENT_IS_PORT % "bond0")]
 
 
 def test_mtu() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import rails
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.rails import Rail
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.wishes import Interface, Route
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.spec import Interface, Route
 
 
 def interface(name: str, *addresses: str, **more: object) -> Interface:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed import program
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm import program
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import worker
 
 OWN = "02:00:00:00:00:01"

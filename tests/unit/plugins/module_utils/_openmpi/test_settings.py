@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._openmpi import settings, wishes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._openmpi import settings, spec
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._openmpi.installation import Installation
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import make_port_plan
 
@@ -19,9 +19,9 @@ OLD = Installation("4.1.4", "/etc/openmpi.conf", frozenset({"ob1", "ucx"}), V6, 
 NEW = OLD._replace(version="5.0.11", prte_file="/etc/prte.conf")
 
 
-def wanted(**changes: Any) -> wishes.Wishes:
+def wanted(**changes: Any) -> spec.Wishes:
     ports = make_port_plan().openmpi()
-    found, problems = wishes.read({"prefix": "/usr", "networks": ["192.0.2.17/24"], "ports": ports, **changes})
+    found, problems = spec.read({"prefix": "/usr", "networks": ["192.0.2.17/24"], "ports": ports, **changes})
     assert problems == []
     return found
 

@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import plan
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.catalogue import Node
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.repo_file import Section, parse
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.wishes import Wish
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.spec import Wish
 
 NODE = Node(9, "9", "x86_64")
 CRB = Wish("crb", "CRB", own_ids=("crb", "codeready"), beside=("baseos",), is_known=True)

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import pci, tree
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import probe, run, system, wishes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import probe, run, spec, system
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.catalogue import Node
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.probe import Answer, Question
 
@@ -146,7 +146,7 @@ def test_a_key_that_nobody_knows_stops_only_where_it_would_be_used(world: World)
     folder = NVIDIA.replace("rhel9", "rhel10")
     world.network[f"{folder}/repodata/repomd.xml"] = REPOMD
     (said,) = world.refused({"id": "nvidia"})
-    assert said.startswith("package_sources_repositories[nvidia].gpg_fingerprints") and wishes.ERR_NO_PIN in said
+    assert said.startswith("package_sources_repositories[nvidia].gpg_fingerprints") and spec.ERR_NO_PIN in said
     # The node has the repository, and somebody has trusted its key.
     world.files["/etc/yum.repos.d/cuda.repo"] = "[cuda-rhel10-x86_64]\nname=CUDA\nenabled=1\n"
     assert actions(world.run({"id": "nvidia"})) == {"nvidia": "own"}

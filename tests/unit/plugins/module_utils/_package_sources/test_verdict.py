@@ -11,7 +11,7 @@ import pytest
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import probe, verdict
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.probe import Answer
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.wishes import Wish
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.spec import Wish
 
 DATA = Path(__file__).parent / "data"
 ONE = "8475E992814C1C37DD9037A5B04DC6620B4406AB"

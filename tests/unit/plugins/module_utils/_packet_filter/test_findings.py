@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._collective.finding import (
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
     DIRECTION,
     ERROR,
     WARNING,

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _deadline as deadline
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import deadline
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._packet_filter import look
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._packet_filter.look import Peer
 

@@ -9,7 +9,7 @@ import pytest
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages import choice
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.packages import Evr, Package
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.wishes import Wish
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.spec import Wish
 
 
 def package(name: str, version: str, release: str = "1.el9", epoch: str = "0", arch: str = "x86_64") -> Package:

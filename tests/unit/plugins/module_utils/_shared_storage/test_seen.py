@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._shared_storage import seen, wishes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._shared_storage import seen, spec
 
 MOUNTINFO = r"""22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
 659 22 0:51 / /data rw,relatime shared:9 master:2 - nfs4 nas.example.com:/export/data/ rw,vers=4.2,hard
@@ -19,7 +19,7 @@ MOUNTINFO = r"""22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
 663 22 0:61 / /null rw - tmpfs none rw
 not a line
 """
-NFS = wishes.Mount("/data", "nas.example.com:/export/data", "nfs", "", False, "mounted")
+NFS = spec.Mount("/data", "nas.example.com:/export/data", "nfs", "", False, "mounted")
 
 
 def test_mountinfo() -> None:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._shared_storage import units, wishes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._shared_storage import spec, units
 
-NFS = wishes.Mount("/data/sets", "nas.example.com:/export", "nfs4", "ro,nconnect=8", False, "mounted")
+NFS = spec.Mount("/data/sets", "nas.example.com:/export", "nfs4", "ro,nconnect=8", False, "mounted")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._confirmed.ssh_connection import SshConnection
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm.ssh_connection import SshConnection
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import files, node
 from ansible_collections.baremetal.gpu_cluster.plugins.modules import ssh_mesh
 

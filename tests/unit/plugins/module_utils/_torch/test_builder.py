@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._deadline import CommandError
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.deadline import CommandError
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch import builder
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.lock import Locked, parse_lock
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.pins import parse_requirements

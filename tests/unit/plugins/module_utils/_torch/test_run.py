@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _file_lock
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import file_lock
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch import run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.store import BuildError
 
@@ -225,7 +225,7 @@ def test_a_rerun_waits_for_what_a_killed_run_has_left_at_work(node: Node, monkey
         def unlocked(*_arguments: Any) -> Iterator[int]:
             yield 0
 
-        monkeypatch.setattr(_file_lock, "time", SimpleNamespace(monotonic=time.monotonic, sleep=let_it_end))
+        monkeypatch.setattr(file_lock, "time", SimpleNamespace(monotonic=time.monotonic, sleep=let_it_end))
         found = node.apply()
     assert (found["changed"], found["built"], len(node.built)) == (False, False, 1)
     (warning,) = found["warnings"]

@@ -1,0 +1,224 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which interface NCCL takes on this node, said by the library that jobs load.  Needs no GPU.
+
+``Question`` starts ``nccl_question`` in a process of its own and reads what it wrote; the rest is pure.
+
+NCCL says it twice: in a line of its log, and in the 128 bytes of its answer.  The line has the name and the address of
+this node in any case, but its words have changed before.  The bytes lay alike in all releases that were seen (2.16.5,
+2.21.5, 2.26.2, 2.28.9, 2.31.2: eight of a random number, then a socket address), but they have no name, and the address
+of another node where NCCL_COMM_ID is set.  So the line is believed, and the bytes where there is no such line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import ipaddress
+import json
+import os
+import pwd
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import payload
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import nccl_question, trust
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.facts_names import canonical
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files.paths import ENVIRONMENT
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._nccl.library import LIBRARY, version_of
+
+#: A library that is not in the memory yet is read from the disk, 0.2 GB; after that it takes 0.1 s.
+SECONDS = 3
+#: For a process that has been killed to be gone.
+KILL_SECONDS = 1
+#: As sshd gives it to a command.
+PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+#: The log on standard output, whatever /etc/nccl.conf says. BOOTSTRAP is a subsystem of newer releases only.
+LOG = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,BOOTSTRAP,NET,ENV", "NCCL_DEBUG_FILE": ""}
+LOADER_CACHE = "/etc/ld.so.cache"
+LOADER_FOLDERS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
+#: ``sockaddr_in`` and ``sockaddr_in6`` begin after the random number: family, port, and then the address.
+FAMILY_AT = 8
+ADDRESS_AT = {socket.AF_INET: (12, 4), socket.AF_INET6: (16, 16)}
+
+#: "Bootstrap : Using eth0:192.0.2.2<0>" in 2.16 and 2.21, without the blank in 2.26 and later. 2.4 numbered the names:
+#: "Using [0]eth0:".
+_USING = re.compile(r"NCCL INFO Bootstrap ?: Using (?:\[\d+\])?(?P<both>\S+?)<\d+>")
+_WARN = re.compile(r"NCCL WARN (?P<text>\S.*)")
+
+ERR_USER = "there is no user %s"
+ERR_START = "%s cannot be started as %s: %s"
+ERR_TIME = "no answer within %d s"
+ERR_SIGNAL = "it was ended by signal %d"
+ERR_ANSWER = "it said something else: %s"
+ERR_LOAD = "it cannot be loaded: %s"
+
+
+def of_torch(torch_python: str) -> list[str]:
+    """The libraries in the environment of this Python: that of the wheel, which torch takes, and that of conda."""
+    if not torch_python:
+        return []
+    prefix = os.path.dirname(os.path.dirname(torch_python))
+    wheels = glob.glob(f"{glob.escape(prefix)}/lib*/python3*/site-packages/nvidia/nccl/lib/{LIBRARY}")
+    return [path for path in (*sorted(wheels), f"{prefix}/lib/{LIBRARY}") if os.path.exists(path)]
+
+
+def of_system(environment: Mapping[str, str]) -> list[str]:
+    """The library's name alone, where the loader would find one."""
+    folders = [*environment.get("LD_LIBRARY_PATH", "").split(":"), *LOADER_FOLDERS]
+    cached = b""
+    with contextlib.suppress(OSError), open(LOADER_CACHE, "rb") as stream:
+        cached = stream.read()
+    there = LIBRARY.encode() in cached or any(os.path.exists(f"{one}/{LIBRARY}") for one in folders if one)
+    return [LIBRARY] if there else []
+
+
+def variables(text: str) -> dict[str, str]:
+    """What the launcher's file gives to jobs: NAME=value, the value as it stands."""
+    lines = [line for line in text.splitlines() if "=" in line and not line.lstrip().startswith("#")]
+    return {name.strip(): value for name, _equals, value in (line.partition("=") for line in lines)}
+
+
+class Question:
+    """Asked from its making on; ``answer`` waits for it, but not longer than ``SECONDS`` since then."""
+
+    def __init__(self, torch_python: str, user: str, environment_file: str, seconds: int = SECONDS) -> None:
+        """environment_file: the text of the launcher's file, empty without one.  user: empty for this one."""
+        given = variables(environment_file)
+        self.seconds = seconds
+        self.end = time.monotonic() + seconds
+        self.libraries = of_torch(torch_python) or of_system(given)
+        self.process: subprocess.Popen[bytes] | None = None
+        self.why = ""
+        if self.libraries:
+            self._start(user, given)
+
+    def _start(self, user: str, given: Mapping[str, str]) -> None:
+        # Without the user's packages and paths: only the standard library is needed.
+        program = [sys.executable, "-I", "-S", "-c", payload.source(nccl_question), str(self.seconds)]
+        try:
+            owner = pwd.getpwnam(user) if user else pwd.getpwuid(os.geteuid())
+        except KeyError:
+            self.why = ERR_USER % (user or os.geteuid())
+            return
+        if owner.pw_uid == 0 == os.geteuid():
+            self.why = trust.refusal_of([one for one in self.libraries if one.startswith("/")], given)
+            if self.why:
+                return
+        login = {"PATH": PATH, "LANG": "C.UTF-8", "HOME": owner.pw_dir, "SHELL": owner.pw_shell}
+        environment = {**login, "USER": owner.pw_name, "LOGNAME": owner.pw_name, **given, **LOG}
+        other: dict[str, Any] = {}
+        if owner.pw_uid != os.geteuid():
+            groups = os.getgrouplist(owner.pw_name, owner.pw_gid)
+            other = {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": groups}
+        try:
+            self.process = subprocess.Popen(
+                [*program, *self.libraries],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                cwd="/",
+                start_new_session=True,
+                **other,
+            )
+        except (OSError, ValueError) as error:
+            # A value error is a variable that no process can have.
+            self.why = ERR_START % (sys.executable, owner.pw_name, getattr(error, "strerror", None) or error)
+
+    def answer(self) -> dict[str, Any]:
+        """``library``, ``version``, ``interface``, ``address``, ``error``, ``settings`` and ``why``.
+
+        All are empty where there is no library.  error: why NCCL found no interface, in its own words.  settings: name
+        to ``value`` and ``source``, a path.  why: a library is there, and why it could not be asked.
+        """
+        if self.process is None:
+            return nothing(self.libraries[:1], self.why)
+        try:
+            out, _err = self.process.communicate(timeout=max(0.0, self.end - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            self._kill()
+            return nothing(self.libraries[:1], ERR_TIME % self.seconds)
+        if self.process.returncode == -signal.SIGALRM:
+            return nothing(self.libraries[:1], ERR_TIME % self.seconds)
+        if self.process.returncode < 0:
+            return nothing(self.libraries[:1], ERR_SIGNAL % -self.process.returncode)
+        return parse(out.decode("utf-8", "replace"), self.libraries[:1])
+
+    def _kill(self) -> None:
+        if self.process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            # A process that hangs in a driver cannot be killed; it is not waited for.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.communicate(timeout=KILL_SECONDS)
+
+
+def nothing(library: Sequence[str], why: str) -> dict[str, Any]:
+    """The answer of a node whose NCCL said nothing."""
+    empty = {"version": "", "interface": "", "address": "", "error": "", "settings": {}}
+    return {"library": "".join(library), **empty, "why": why}
+
+
+def parse(text: str, library: Sequence[str] = ()) -> dict[str, Any]:
+    """The answer, out of what the program and NCCL wrote.  library: what it was told to load."""
+    lines = text.strip().splitlines()
+    said: Any = None
+    with contextlib.suppress(ValueError):
+        said = json.loads(next((line for line in reversed(lines) if line.startswith("{")), ""))
+    if not isinstance(said, dict):
+        return nothing(library, ERR_ANSWER % (lines[-1][:200] if lines else "nothing"))
+    if not said["library"]:
+        return nothing(library, ERR_LOAD % "; ".join(said["errors"]))
+    interface, address = chosen(address_in(bytes.fromhex(said["id"])) if said["result"] == 0 else "", lines)
+    error = ""
+    if said["result"] != 0:
+        warnings = [match.group("text").strip() for match in map(_WARN.search, lines) if match]
+        # An older release complains about the driver first.
+        error = warnings[-1] if warnings else f"ncclGetUniqueId() returned {said['result']}"
+    settings = {
+        name: {"value": one["value"], "source": ENVIRONMENT if one["source"] == nccl_question.JOB else one["source"]}
+        for name, one in said["settings"].items()
+    }
+    return {
+        "library": said["library"],
+        "version": version_of(said["code"]),
+        "interface": interface,
+        "address": address,
+        "error": error,
+        "settings": settings,
+        "why": "",
+    }
+
+
+def address_in(handle: bytes) -> str:
+    """The address in the answer of ncclGetUniqueId, empty when it holds none."""
+    if len(handle) < FAMILY_AT + 2:
+        return ""
+    (family,) = struct.unpack_from("=H", handle, FAMILY_AT)
+    start, length = ADDRESS_AT.get(family, (0, 0))
+    packed = handle[start : start + length]
+    return str(ipaddress.ip_address(packed)) if length and len(packed) == length else ""
+
+
+def chosen(address: str, lines: Iterable[str]) -> tuple[str, str]:
+    """Interface and address: what the log says, else the address of the answer without a name."""
+    said = [match.group("both") for match in map(_USING.search, lines) if match]
+    return (split(said[-1]) if said else None) or ("", address)
+
+
+def split(both: str) -> tuple[str, str] | None:
+    """``eth0:192.0.2.2`` or ``eth0:fd00::2`` to its two parts; the label of an address may hold a colon too."""
+    places = [number for number, sign in enumerate(both) if sign == ":"]
+    for place in places:
+        with contextlib.suppress(ValueError):
+            return both[:place], canonical(both[place + 1 :])
+    return None

@@ -1,0 +1,130 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From a raw text to its cause.  Pure.
+
+The tables are asked in the order of what is closest to a cause: what a program says of its own node first, then what it
+says of others, and the bare words of the C library last.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages import (
+    nccl,
+    open_mpi,
+    system,
+    torch,
+)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.causes import CAUSES
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.text import (
+    SELF,
+    Cause,
+    Text,
+)
+
+#: Key in ``versions`` of the software that a table is about.
+TABLES = {
+    "torch": torch.TEXTS,
+    "nccl": nccl.TEXTS,
+    "open_mpi": open_mpi.TEXTS,
+    "system": system.TEXTS,
+}
+#: Where the kernel takes a port from that nobody asked for, by default (net.ipv4.ip_local_port_range).
+EPHEMERAL = (32768, 60999)
+
+
+@dataclass(frozen=True)
+class Names:
+    """What a text names: ranks, addresses and host names, ports, interfaces."""
+
+    ranks: tuple[int, ...] = ()
+    addresses: tuple[str, ...] = ()
+    ports: tuple[int, ...] = ()
+    interfaces: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Match:
+    """A text that is known.
+
+    id: of the cause, and of the finding that it makes when no other explains it.  what: the sentence.  sure: whether
+    the text is known of this very version.
+    """
+
+    id: str
+    what: str
+    names: Names
+    text: Text
+    software: str
+    sure: bool
+
+    @property
+    def cause(self) -> Cause:
+        """What is behind it."""
+        return CAUSES[self.id]
+
+    @property
+    def command(self) -> str:
+        """What mends or shows it; may be empty."""
+        return self.text.command or self.cause.command
+
+
+def match(text: str, versions: Mapping[str, str] | None = None) -> Match | None:
+    """What a raw text means, or None when no table knows it.
+
+    versions: ``torch``, ``nccl`` and ``open_mpi`` of the node that printed it, as far as known.
+    """
+    line = " ".join(text.split())
+    for software, one, pattern in RULES:
+        found = pattern.search(line)
+        if found:
+            version = (versions or {}).get(software, "").split("+")[0]
+            return Match(
+                one.cause,
+                f"{CAUSES[one.cause].what}: {one.says}",
+                _names(found, one.swapped),
+                one,
+                software,
+                not version or not one.versions or version in one.versions,
+            )
+    return None
+
+
+def _rules() -> Iterator[tuple[str, Text, re.Pattern[str]]]:
+    """All texts in the order in which they are tried; what says only "connection refused" is tried last."""
+    order = [(software, one) for software, table in TABLES.items() for one in table]
+    order.sort(key=lambda entry: (entry[0] == "system" and entry[1].about != SELF, entry[1].about != SELF))
+    for software, one in order:
+        yield software, one, re.compile(one.words, re.IGNORECASE)
+
+
+RULES = tuple(_rules())
+
+
+def _names(found: re.Match[str], swapped: bool) -> Names:
+    named = {name: value for name, value in found.groupdict().items() if value}
+    ports = tuple(int(named[name]) for name in ("port",) if name in named)
+    return Names(
+        ranks=tuple(int(one) for name in ("rank", "ranks") for one in re.findall(r"\d+", named.get(name, ""))),
+        addresses=tuple(named[name] for name in ("address", "host", "local") if name in named),
+        ports=tuple(true_port(port) for port in ports) if swapped else ports,
+        interfaces=tuple(named[name] for name in ("interface",) if name in named),
+    )
+
+
+def true_port(printed: int) -> int:
+    """The port that gloo means.
+
+    gloo prints the two bytes of a port in the wrong order (address.cc; seen with torch 2.13.0, where 1500 read 56325);
+    later sources have them right.  Its ports are ephemeral ones, so the reading that is one is taken, and the exchanged
+    one when both are.
+    """
+    swapped = (printed & 0xFF) << 8 | printed >> 8
+    first, last = EPHEMERAL
+    if first <= printed <= last and not first <= swapped <= last:
+        return printed
+    return swapped

@@ -1,0 +1,61 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One text that a program prints, and one cause that texts lead to.  Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import ERROR
+
+#: Whom a text speaks of: the one that printed it, somebody else, or nobody in particular.
+SELF = "self"
+PEER = "peer"
+NOBODY = "nobody"
+
+#: How a line of the tables is known: seen on nodes without GPU, read in the source, or reported by others.
+SEEN = "seen"
+READ = "read in the source"
+REPORTED = "reported"
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What is behind a group of texts.
+
+    explained_by: the beginnings of ids of findings that lead to these texts; with one of those the text is its
+    evidence, and no finding of its own.  what and fix: sentences.
+    """
+
+    id: str
+    what: str
+    fix: str
+    explained_by: tuple[str, ...] = ()
+    severity: str = ERROR
+    command: str = ""
+
+
+@dataclass(frozen=True)
+class Text:
+    """One text.
+
+    words: a regular expression over the text with single spaces, upper and lower case alike; never line numbers or
+    names of files, which change with every release.  Its groups name what the text names: ``rank``, ``ranks``,
+    ``address``, ``port``, ``interface``, ``host``.  cause: the id of a ``Cause``.  about: ``SELF``, ``PEER`` or
+    ``NOBODY``.  says: what it means, as part of a sentence.  versions: those it is known of, empty for all.
+    swapped: whether its port has the two bytes exchanged.  command: what shows it, empty for that of the cause.
+    """
+
+    words: str
+    cause: str
+    about: str
+    says: str
+    known: str = SEEN
+    versions: tuple[str, ...] = ()
+    swapped: bool = False
+    command: str = ""
+
+
+#: Shows which file system is full, of data or of files.
+DISK = "df -h /run /dev/shm /tmp; df -i /run /dev/shm /tmp"

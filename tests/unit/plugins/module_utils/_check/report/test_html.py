@@ -1,0 +1,247 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The page: complete, safe against what nodes send, and whole without a network."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from html.parser import HTMLParser
+
+import pytest
+import report_samples as samples
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import heat, html, style, timeline
+
+VOID = {"meta", "br"}
+
+
+class Reader(HTMLParser):
+    """What a browser would make of a page: elements, texts, and whether all elements are closed."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.elements: Counter[str] = Counter()
+        self.attributes: list[tuple[str, str]] = []
+        self.texts: list[str] = []
+        self.open: list[str] = []
+        self.wrong: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements[tag] += 1
+        self.attributes += [(name, value or "") for name, value in attrs]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.texts)
+
+
+@pytest.mark.parametrize("name", samples.all_samples())
+def test_every_element_is_closed(name: str) -> None:
+    page = Reader(html.page(samples.all_samples()[name]))
+    assert page.wrong == [] and page.open == []
+
+
+@pytest.mark.parametrize("name", samples.all_samples())
+def test_what_a_node_sent_is_text_and_nothing_else(name: str) -> None:
+    report = samples.all_samples()[name]
+    plain, evil = Reader(html.page(report)), Reader(html.page(samples.hostile(report)))
+    assert evil.elements == plain.elements and "script" not in evil.elements
+    assert [attribute for attribute, _value in evil.attributes] == [attribute for attribute, _value in plain.attributes]
+    assert "<script>alert(1)</script>" in evil.text, "the text itself is shown"
+    assert "\x1b" not in evil.text and "\u202e" not in evil.text
+
+
+def test_it_needs_nothing_from_outside_and_runs_nothing() -> None:
+    text = html.page(samples.faulty(), samples.healthy())
+    page = Reader(text)
+    assert not re.search(r"(?:https?:)?//\w|url\(|@import", text)
+    assert not {"script", "link", "img", "iframe", "object", "form"} & set(page.elements)
+    assert not {"src", "href", "onclick", "onload"} & {name for name, _value in page.attributes}
+    assert ("content", "default-src 'none'; style-src 'unsafe-inline'") in page.attributes
+
+
+def test_the_answer_and_all_parts_of_a_finding_are_there() -> None:
+    text = Reader(html.page(samples.faulty())).text
+    for part in (
+        "FAILED",
+        "GC-NET-001",
+        "97% sure",
+        "gpu03 rejects inbound connections on the data network, ports 40000-50000",
+        "no rule of a peer blocks outbound connections",
+        "MTU: 64 B to 1 MiB pass on the open ports",
+        '# group gpu_cluster\ngpu_cluster_ports:\n  ephemeral: "32768-60999"',
+        '# host gpu06\nstatic_network_interfaces:\n  - {"name": "fab0", "mtu": 9000}',
+        "ansible-playbook site.yml -i prod --tags cluster_firewall --limit gpu03",
+        "ansible-playbook baremetal.gpu_cluster.check -i prod --limit gpu01,gpu03",
+        "UserWarning: something that no table knows",
+        "GPU stages not checked on",
+        "rack=r1",
+    ):
+        assert part in text
+
+
+@pytest.mark.parametrize(
+    ("name", "tone"), [("healthy", "passed"), ("faulty", "failed"), ("limited", "notvalidated"), ("lost", "failed")]
+)
+def test_the_colour_of_the_verdict(name: str, tone: str) -> None:
+    assert f'<header class="{tone}">' in html.page(samples.all_samples()[name])
+    assert f".{tone}" in style.CSS
+
+
+def test_every_class_has_a_style() -> None:
+    page = Reader(html.page(samples.faulty(), samples.healthy()) + heat.maps(samples.large(70)))
+    used = {one for name, value in page.attributes if name == "class" for one in value.split()}
+    assert {one for one in used if f".{one}" not in style.CSS} == set()
+
+
+def test_a_shade_is_stronger_than_the_plain_cell() -> None:
+    """A rule for one class alone loses against the background of a cell, and numbers turn white on white."""
+    assert all(f"\n.map .h{number} {{" in style.CSS for number in range(style.SHADES))
+    assert "\n.map .strong {" in style.CSS
+
+
+@pytest.mark.parametrize(("count", "room"), [(24, True), (25, False)])
+def test_a_large_map_has_its_numbers_as_tips(count: int, room: bool) -> None:
+    page = html.page(samples.healthy(count))
+    assert re.search(r'title="rank 0: 0\.\d+ s">', page)
+    assert (bool(re.search(r'title="rank 0: [^>]+>\d', page))) is room
+    assert (">0.2</td>" in page) is room and ('<table class="map small">' in page) is not room
+    assert re.search(r'title="gpu01 to gpu02: 0\.\d+ ms">', page)
+
+
+def test_skipped_stages_do_not_look_passed() -> None:
+    page = html.page(samples.lost())
+    assert page.count('<li class="skipped">') == 3 and '<li class="passed">' not in page
+
+
+@pytest.mark.parametrize(
+    ("value", "better", "expected"),
+    [
+        (1.0, "low", 0),
+        (0.1, "low", 0),
+        (2.0, "low", 4),
+        (4.0, "low", 9),
+        (99.0, "low", 9),
+        (0.5, "high", 4),
+        (0.0, "high", 9),
+    ],
+)
+def test_a_shade_says_how_much_worse_than_the_median(value: float, better: str, expected: int) -> None:
+    # Half way to four times worse, on a logarithmic scale, is two times worse.
+    assert heat.shade(value, 1.0, better) == expected
+
+
+def test_the_maps_show_each_link_with_its_number() -> None:
+    page = html.page(samples.faulty())
+    assert 'title="gpu05 to gpu07: 210 MB/s">0.21</td>' in page
+    assert '<td class="h9 strong" title="gpu05 to gpu07: 210 MB/s">' in page
+    assert '<td class="no" title="gpu02 to gpu06: stalled">M</td>' in page
+    assert page.count('title="gpu01 to gpu03: unreachable">R') == 1
+
+
+def test_one_segment_sent_again_is_no_trouble_and_many_are() -> None:
+    report = samples.healthy()
+    report["retransmits"]["gpu01"]["gpu02"] = 1
+    report["retransmits"]["gpu01"]["gpu03"] = 50
+    page = html.page(report)
+    assert '<td class="h0" title="gpu01 to gpu02: 1">1</td>' in page
+    assert '<td class="h9 strong" title="gpu01 to gpu03: 50">50</td>' in page
+    assert "Segments sent again" not in html.page(samples.healthy()), "a map of zeros says nothing"
+
+
+def test_a_large_cluster_gets_a_small_page() -> None:
+    """A map of all links of 200 nodes would have 160,000 cells."""
+    report = samples.large(200)
+    report["bytes_per_second"]["gpu07"]["gpu99"] = 1e8
+    page = html.page(report)
+    assert len(page) < 60_000
+    assert "gpu[01-12], gpu[14-200]" in Reader(page).text
+    assert "gpu07 to gpu99" in page and "the worst 20 links" in page
+    assert ">gpu13</th><td>gpu13</td>" in page and ">gpu14</th><td>gpu14</td>" not in page
+
+
+def test_a_large_healthy_mesh_is_one_sentence() -> None:
+    assert "All 4830 links are open." in html.page(samples.healthy(70))
+
+
+def test_versions_show_the_minority_under_the_majority() -> None:
+    text = html.page(samples.faulty())
+    most, other = (
+        text.index("6.12.0-170.el10.x86_64</td><td>gpu[01-07]"),
+        text.index("6.12.0-158.el10.x86_64</td><td>gpu08"),
+    )
+    assert most < other
+
+
+def test_what_changed_is_told_only_with_an_earlier_report() -> None:
+    assert "Since run" not in html.page(samples.faulty())
+    assert "verdict: PASSED before, FAILED now" in html.page(samples.faulty(), samples.healthy())
+    assert "<p>Nothing changed.</p>" in html.page(samples.healthy(), samples.healthy())
+
+
+def test_ranks_that_did_not_end_show_their_last_words() -> None:
+    report = samples.healthy()
+    report["ranks"][2].update(
+        events=[{"event": "store"}], stderr_tail="RuntimeError: Connection closed by peer", state="deadline"
+    )
+    text = Reader(html.page(report)).text
+    assert "RuntimeError: Connection closed by peer" in text and "deadline" in text
+
+
+def test_the_text_of_a_rank_is_shown_with_its_meaning() -> None:
+    report = samples.healthy()
+    report["ranks"][2].update(
+        events=[], text="Connection reset by peer", says="that rank ended", explained_by="GC-RUN-001"
+    )
+    assert "Connection reset by peer\nthat rank ended, explained by GC-RUN-001" in Reader(html.page(report)).text
+
+
+def test_the_time_line_shows_what_each_rank_did_and_when() -> None:
+    report = samples.healthy(2)
+    ready = samples.READY
+    report["ranks"][1]["events"] = [
+        {"event": "ready", "at": ready + 1.0},
+        {"event": "output", "text": "no time"},
+        {"event": "error", "at": ready + 2.0},
+    ]
+    rows = timeline.ranks(report).split("<tr>")[1:]
+    assert '<span class="work" style="left:25.71%;width:71.43%" title="all_reduce of 64 MiB: 2.5 s">' in rows[0]
+    assert rows[0].count("<span") == 5 and rows[1].count("<span") == 1
+    assert '<span class="broken" style="left:28.57%;width:28.57%" title="until it failed: 1 s">' in rows[1]
+
+
+def test_without_times_there_is_no_time_line() -> None:
+    report = samples.healthy()
+    for rank in report["ranks"]:
+        rank["events"] = [{"event": "done"}]
+    assert timeline.ranks(report) == "" and "Time line" not in html.page(report)
+
+
+def test_a_line_for_each_step_of_the_run_by_the_clock_of_the_controller() -> None:
+    rows = timeline.steps(samples.healthy()).split("<tr>")[1:]
+    assert len(rows) == 7 and '<th scope="row">look</th><td>1.9 s</td>' in rows[0]
+    assert 'style="left:21.64%;width:18.13%" title="mesh: 3.1 s, from 3.7 s on"' in rows[2]
+    assert timeline.steps(samples.healthy()) in html.page(samples.healthy())
+
+
+@pytest.mark.parametrize("times", [[], [{"name": "look", "begin_seconds": 0.0, "seconds": 0.0}]])
+def test_steps_that_took_no_time_have_no_line(times: list[dict[str, object]]) -> None:
+    assert timeline.steps(dict(samples.healthy(), times=times)) == ""
+
+
+def test_the_limits_of_the_site_are_on_the_page() -> None:
+    assert "Limits" in Reader(html.page(samples.limited())).text
+    assert "64 MiB at least 0.5 GB/s busbw and at most 250 ms" in Reader(html.page(samples.limited())).text
