@@ -13,6 +13,6 @@ class ActionModule(ConfirmedAction):
     """See the documentation of the module of the same name."""
 
     module = "baremetal.gpu_cluster.firewall_peers"
-    step = "baremetal.gpu_cluster.firewall_change"
+    kind = "firewall"
     results = ("way", "reloaded", "started", "differences", "discarded", "run_id")
     words = WORDS

@@ -13,6 +13,6 @@ class ActionModule(ConfirmedAction):
     """See the documentation of the module of the same name."""
 
     module = "baremetal.gpu_cluster.network_profiles"
-    step = "baremetal.gpu_cluster.network_change"
+    kind = "network"
     results = ("activated", "left_alone", "run_id")
     words = WORDS

@@ -104,7 +104,7 @@ attributes:
     platforms: posix
     details: Needs firewalld 1.0 or newer, as in EL9 and EL10, and systemd.
 seealso:
-  - module: baremetal.gpu_cluster.firewall_change
+  - module: baremetal.gpu_cluster.pending_change
 """
 
 EXAMPLES = r"""
@@ -164,7 +164,7 @@ run_id:
   type: str
   sample: 20261121t052204z-k3x9ab
 outcome:
-  description: What the node said about the end of the change, as in M(baremetal.gpu_cluster.firewall_change).
+  description: What the node said about the end of the change, as in M(baremetal.gpu_cluster.pending_change).
   returned: when something differs, and not in check mode
   type: dict
 """

@@ -150,7 +150,7 @@ attributes:
     platforms: posix
     details: Needs NetworkManager with keyfiles and systemd, as in EL9 and EL10.
 seealso:
-  - module: baremetal.gpu_cluster.network_change
+  - module: baremetal.gpu_cluster.pending_change
 """
 
 EXAMPLES = r"""
@@ -195,7 +195,7 @@ run_id:
   type: str
   sample: 20261121t052204z-k3x9ab
 outcome:
-  description: What the node said about the end of the change, as in M(baremetal.gpu_cluster.network_change).
+  description: What the node said about the end of the change, as in M(baremetal.gpu_cluster.pending_change).
   returned: when something differs, and not in check mode
   type: dict
 """

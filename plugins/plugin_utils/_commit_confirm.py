@@ -24,6 +24,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm import controller
 from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _answers
 
+#: Looks at, confirms or gives up the change.
+STEP = "baremetal.gpu_cluster.pending_change"
 PAYLOAD_BYTES = 65536
 CONNECT_SECONDS = 5
 #: How often a node is asked whether the change of another run is settled, and the longest time that it may name.
@@ -73,14 +75,14 @@ class FreshConnection:
 
 
 class ConfirmedAction(ActionBase):
-    """Calls ``module``, which compares and may start a change, and then ``step`` until the change is settled.
+    """Calls ``module``, which compares and may start a change of this ``kind``, and then ``STEP`` until it is settled.
 
     An argument ``confirm_host``, where the module has one, is the address at which the node must answer afterwards.
     """
 
     TRANSFERS_FILES = False
     module = ""
-    step = ""
+    kind = ""
     #: What the result holds of the answer of ``module``.
     results: tuple[str, ...] = ()
     words = controller.Words(back="", seconds="", power="")
@@ -167,9 +169,9 @@ class ConfirmedAction(ActionBase):
         """One step over a connection of its own, with 64 KiB each way."""
         fresh.open(host)
         payload = base64.b64encode(os.urandom(PAYLOAD_BYTES)).decode("ascii")
-        arguments = {"run_id": plan["run_id"], "step": step, "payload": payload}
+        arguments = {"kind": self.kind, "run_id": plan["run_id"], "step": step, "payload": payload}
         try:
-            answer = sanitize.from_node(self._execute_module(self.step, arguments, task_vars=variables))
+            answer = sanitize.from_node(self._execute_module(STEP, arguments, task_vars=variables))
         except AnsibleConnectionFailure as error:
             raise controller.Unreachable(shorten(str(error))) from None
         if answer.get("unreachable") or "payload" not in answer:

@@ -2,24 +2,34 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Module network_change: look at, confirm or give up a change of the network that waits on the node."""
+"""Module pending_change: look at, confirm or give up a change of network or firewall that waits on the node."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: network_change
-short_description: Look at, confirm or give up a change of the network that waits on the node
+module: pending_change
+short_description: Look at, confirm or give up a change of network or firewall that waits on the node
 version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
-  - The second half of M(baremetal.gpu_cluster.network_profiles), which calls it by itself over fresh connections. By
-    hand it tells where a change stands, or takes one back before its time is over.
+  - The second half of M(baremetal.gpu_cluster.network_profiles) and M(baremetal.gpu_cluster.firewall_peers), which call
+    it by themselves over fresh connections. By hand it tells where a change stands, or takes one back before its time
+    is over.
   - Every answer carries 64 KiB of random data, and every call does, so that a connection that only passes small packets
     does not count as one.
 options:
+  kind:
+    description:
+      - V(network) for a change that M(baremetal.gpu_cluster.network_profiles) started, V(firewall) for one that
+        M(baremetal.gpu_cluster.firewall_peers) started.
+    type: str
+    choices: [network, firewall]
+    required: true
   run_id:
-    description: The change, as RV(baremetal.gpu_cluster.network_profiles#module:run_id) named it.
+    description:
+      - The change, as RV(baremetal.gpu_cluster.network_profiles#module:run_id) or
+        RV(baremetal.gpu_cluster.firewall_peers#module:run_id) named it.
     type: str
     required: true
   step:
@@ -41,14 +51,21 @@ attributes:
   platform:
     platforms: posix
 seealso:
+  - module: baremetal.gpu_cluster.firewall_peers
   - module: baremetal.gpu_cluster.network_profiles
 """
 
 EXAMPLES = r"""
-- name: Take back a change at once instead of waiting for its time to be over
-  baremetal.gpu_cluster.network_change:
+- name: Take back a change of the network at once instead of waiting for its time to be over
+  baremetal.gpu_cluster.pending_change:
+    kind: network
     run_id: 20261121t052204z-k3x9ab
     step: abort
+
+- name: See where a change of the firewall stands
+  baremetal.gpu_cluster.pending_change:
+    kind: firewall
+    run_id: 20261121t052204z-k3x9ab
 """
 
 RETURN = r"""
@@ -64,7 +81,10 @@ reason:
   returned: when RV(state) is V(undone) or V(failed)
   type: str
 restored:
-  description: Whether addresses, default routes and profile files are as they were before the change.
+  description:
+    - Whether everything is as it was before the change.
+    - For O(kind=network) these are addresses, default routes and profile files, for O(kind=firewall) the files of
+      firewalld, its running rules and its unit.
   returned: when RV(state) is V(undone)
   type: bool
 differences:
@@ -97,12 +117,17 @@ payload_digest:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm.step import STEPS, answer
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall.change import FIREWALL
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.change import NETWORK
+
+CHANGES = {change.what: change for change in (NETWORK, FIREWALL)}
 
 
 def main() -> None:
     """Do the step, answer with the state."""
-    answer(AnsibleModule(argument_spec=STEPS), NETWORK)
+    kind = {"type": "str", "choices": list(CHANGES), "required": True}
+    module = AnsibleModule(argument_spec={"kind": kind, **STEPS})
+    answer(module, CHANGES[module.params["kind"]])
 
 
 if __name__ == "__main__":
