@@ -114,20 +114,50 @@ payload_digest:
   type: str
 """
 
+import base64
+import hashlib
+import os
+
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm.step import STEPS, answer
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm.change import CONFIRM_SECONDS
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm.program import FINAL, ChangeError
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall.change import FIREWALL
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.change import NETWORK
 
 CHANGES = {change.what: change for change in (NETWORK, FIREWALL)}
+PAYLOAD_BYTES = 65536
 
 
 def main() -> None:
     """Do the step, answer with the state."""
-    kind = {"type": "str", "choices": list(CHANGES), "required": True}
-    module = AnsibleModule(argument_spec={"kind": kind, **STEPS})
-    answer(module, CHANGES[module.params["kind"]])
+    module = AnsibleModule(
+        argument_spec={
+            "kind": {"type": "str", "choices": list(CHANGES), "required": True},
+            "run_id": {"type": "str", "required": True},
+            "step": {"type": "str", "choices": ["look", "confirm", "abort"], "default": "look"},
+            "payload": {"type": "str", "default": ""},
+        }
+    )
+    change, run_id, step = CHANGES[module.params["kind"]], module.params["run_id"], module.params["step"]
+    try:
+        if step != "look":
+            change.leave_word(run_id, step)
+        state = change.wait_for_end(module.run_command, run_id, 0 if step == "look" else CONFIRM_SECONDS)
+        if state["state"] in FINAL:
+            change.mark_seen(run_id)
+    except ChangeError as error:
+        module.fail_json(msg=str(error))
+    payload = base64.b64encode(os.urandom(PAYLOAD_BYTES)).decode("ascii")
+    module.exit_json(
+        **{
+            **state,
+            "changed": step != "look",
+            "digest": hashlib.sha256(module.params["payload"].encode()).hexdigest(),
+            "payload": payload,
+            "payload_digest": hashlib.sha256(payload.encode()).hexdigest(),
+        }
+    )
 
 
 if __name__ == "__main__":
