@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+import hashlib
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -88,6 +89,33 @@ def test_the_question_whether_the_node_answers_goes_over_a_connection_of_its_own
     assert {name for name in before if options[name] == before[name]} == {"ssh_common_args", "remote_user"}
     fresh.restore()
     assert options == before
+
+
+@pytest.mark.parametrize(("plugin", "kind"), [(network_profiles, "network"), (firewall_peers, "firewall")])
+def test_the_node_is_asked_about_the_change_that_was_started(
+    plugin: ModuleType, kind: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def execute(name: str, arguments: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        if name == plugin.ActionModule.module:
+            return {"changed": True, "change": {"run_id": "run-1", "confirm_seconds": 60, "tried": "it"}}
+        asked.append((name, arguments["kind"], arguments["run_id"], arguments["step"]))
+        digest = hashlib.sha256(arguments["payload"].encode()).hexdigest()
+        state = {"state": "applied", "applied_for": 5} if arguments["step"] == "look" else {"state": "confirmed"}
+        return {**state, "digest": digest, "payload": "", "payload_digest": hashlib.sha256(b"").hexdigest()}
+
+    action = plugin.ActionModule.__new__(plugin.ActionModule)
+    action._task = SimpleNamespace(args={}, check_mode=False)
+    action._connection = SimpleNamespace(
+        get_option=lambda _name: "gpu07", set_option=lambda _name, _value: None, reset=lambda: None
+    )
+    monkeypatch.setattr(_confirmed.ActionBase, "run", lambda *_arguments: {})
+    monkeypatch.setattr(action, "_execute_module", execute)
+    result = action.run(task_vars={"inventory_hostname": "gpu07"})
+    assert result["outcome"] == {"state": "confirmed"} and not result.get("failed")
+    step = "baremetal.gpu_cluster.pending_change"
+    assert asked == [(step, kind, "run-1", "look"), (step, kind, "run-1", "confirm")]
 
 
 def test_an_unsettled_change_is_waited_for_with_one_line(run: Any, clock: Clock) -> None:
