@@ -29,6 +29,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     Finding,
     Subject,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.verdict import REPORT_VERSION
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import bandwidth
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import (
     files,
@@ -76,7 +77,7 @@ def healthy(count: int = 8, seed: int = 1) -> Report:
     sizes = [_size(size, count, dice) for size in (4, 4096, 1048576, 16777216, 67108864)]
     last = sizes[-1]
     return {
-        "schema_version": schema.VERSION,
+        "schema_version": REPORT_VERSION,
         "verdict": "PASSED",
         "headline": (
             f"PASSED: world {count}, {count} nodes, all_reduce over gloo exact in every iteration: "

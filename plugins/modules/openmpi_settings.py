@@ -136,9 +136,9 @@ import os
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import trust
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.deadline import CommandError, run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import trust
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import (
     read_text,
     replace_file,

@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import json
 import shlex
-import zlib
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
@@ -24,28 +23,21 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _command
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import payload, sanitize, sent
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import payload, sanitize
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import run_state, steps
 from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _answers
-
-#: Standard input is a line with the program's name and arguments, and then all sources.
-READER = (
-    "import json,sys,zlib;r=sys.stdin.buffer;g=json.loads(r.readline());s=json.loads(zlib.decompress(r.read()));"
-    "n={'__name__':'sent'};exec(s.pop(''),n);n['main'](s,**g)"
-)
 
 
 class Program:
     """A program that is sent.  To be made where an action is loaded, which Ansible's main process does once.
 
     module: full name of the module in whose place it is.  step: has ``SPEC``, ``RESULTS`` and ``taken``, and ``FACTS``
-    where it returns facts; _base/sent.py says more.  reads_only: it is the same in check mode.
+    where it returns facts; _base/payload.py says more.  reads_only: it is the same in check mode.
     """
 
     def __init__(self, module: str, step: ModuleType, reads_only: bool = False) -> None:
         self._module, self._step, self._reads_only = module, step, reads_only
-        sources = {"": payload.source(sent), **payload.needed([step, _command])}
-        self._packed = zlib.compress(json.dumps(sources).encode())
+        self._packed = payload.packed([step, _command])
 
     def run(self, action: ActionBase, task_vars: dict[str, Any]) -> dict[str, Any]:
         """The result of the module."""
@@ -57,7 +49,9 @@ class Program:
             names = {"program": self._step.__name__, "command": _command.__name__}
             head = json.dumps({**names, "arguments": given}).encode()
             try:
-                answer = _called(action, shlex.join([where, "-I", "-S", "-c", READER]), head + b"\n" + self._packed)
+                answer = _called(
+                    action, shlex.join([where, "-I", "-S", "-c", payload.READER]), head + b"\n" + self._packed
+                )
             except ValueError:
                 pass
             else:

@@ -130,12 +130,6 @@ class Change:
                 shutil.rmtree(self.folder_of(run_id), ignore_errors=True)
         return notes
 
-    def write_payload(self, folder: str) -> None:
-        """Lay out the code of the program, and all that it imports, as the packages that it was imported from."""
-        for name, source in payload.needed([self.worker]).items():
-            path = os.path.join(folder, "payload", *name.split(".")) + ".py"
-            program.write_whole(path, source, 0o600)
-
     def systemd_run_argv(self, folder: str, python: str, lifetime_seconds: int) -> list[str]:
         """The command that starts the program so that it survives the ssh session."""
         command = [python, "-u", "-m", self.worker.__name__, folder]
@@ -164,7 +158,7 @@ class Change:
         except FileExistsError:
             raise ChangeError(f"{folder} exists: a run with this run_id was started before; use a new one") from None
         try:
-            self.write_payload(folder)
+            payload.write(os.path.join(folder, "payload"), [self.worker], 0o600)
             program.write_json(os.path.join(folder, "job.json"), job)
             argv = self.systemd_run_argv(folder, sys.executable, job["confirm_seconds"] + AFTERWARDS_SECONDS)
             code, out, err = run(argv)

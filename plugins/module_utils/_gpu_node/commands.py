@@ -11,8 +11,8 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import trust
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.deadline import die_with_parent
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import trust
 
 FOLDERS = ("usr/sbin", "usr/bin", "sbin", "bin")
 #: A process that waits for a dead device (state D) takes no signal: it is left behind after this time.

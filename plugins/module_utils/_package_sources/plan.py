@@ -14,15 +14,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._dnf.repo_file import MAIN, Section, with_option
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.catalogue import (
     NVIDIA,
     Node,
     known_repositories,
-)
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.repo_file import (
-    MAIN,
-    Section,
-    with_option,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.spec import (
     DISABLED,

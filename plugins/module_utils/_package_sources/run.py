@@ -17,6 +17,8 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem, shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._dnf import repo_file
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._dnf.system import read_repo_files
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import pci, tree
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import Mover
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import (
@@ -24,7 +26,6 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sou
     pip_settings,
     plan,
     probe,
-    repo_file,
     spec,
     system,
     verdict,
@@ -145,7 +146,7 @@ def outcome(module: Mover, params: Mapping[str, Any], check_mode: bool) -> dict[
     if problems:
         raise RefusedError(problems)
 
-    files = system.read_repo_files()
+    files = read_repo_files()
     our_file = os.path.realpath(system.OUR_FILE)
     our_text = files.pop(our_file, "")
     dnf_conf = system.read_text(system.DNF_CONF) or ""

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import platform
 import re
@@ -16,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._dnf.system import Ended, read_text
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import Mover, replace_file
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import openpgp
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.catalogue import Node
@@ -23,8 +23,6 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sou
 OUR_FILE = "/etc/yum.repos.d/gpu-cluster.repo"
 DNF_CONF = "/etc/dnf/dnf.conf"
 KEY_FILES = "/etc/pki/rpm-gpg/RPM-GPG-KEY-gpu-cluster-*"
-#: dnf.conf(5), reposdir.
-REPO_FOLDERS = ("/etc/yum.repos.d", "/etc/yum/repos.d", "/etc/distro.repos.d")
 OS_RELEASE = "/etc/os-release"
 #: Metadata of EPEL and of NVIDIA's repository are tens of MB; a first download may take minutes.
 DNF_SECONDS = 600
@@ -39,39 +37,12 @@ class SystemFailure(Exception):
     """The node does not do what it is told. When a change was under way, it has been taken back."""
 
 
-def read_text(path: str) -> str | None:
-    """The text with its own line ends; None when there is no file."""
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as stream:
-            return stream.read()
-    except FileNotFoundError:
-        return None
-
-
 def read_node() -> Node:
     """What decides which repositories fit."""
     release = dict(re.findall(r'^([A-Z_]+)="?([^"\n]*)"?$', read_text(OS_RELEASE) or "", re.MULTILINE))
     version = release.get("VERSION_ID", "0")
     major = version.split(".")[0]
     return Node(int(major) if major.isdigit() else 0, version, platform.machine())
-
-
-def read_repo_files() -> dict[str, str]:
-    """Every file that dnf reads, by its real path; of a link that path is what must be changed."""
-    found = {}
-    for folder in REPO_FOLDERS:
-        for path in sorted(glob.glob(f"{folder}/*.repo")):
-            found[os.path.realpath(path)] = read_text(path) or ""
-    return found
-
-
-@dataclass(frozen=True)
-class Ended:
-    """A finished command."""
-
-    code: int
-    out: str
-    err: str
 
 
 def run(argv: Sequence[str], seconds: int) -> Ended:

@@ -16,8 +16,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem, shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._dnf import repo_file
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import Mover, replace_file
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import repo_file
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages import (
     choice,
     locks,

@@ -16,12 +16,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import Mover, replace_file
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.system import (
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._dnf.system import (
     Ended,
     read_repo_files,
     read_text,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import Mover, replace_file
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages import memory, streams, transaction
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.packages import (
     DNF_FORMAT,

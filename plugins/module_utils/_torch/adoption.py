@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.deadline import CommandError, run
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.trust import AS_NOBODY
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.trust import AS_NOBODY
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch import verify
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.environment import is_environment_name
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.pins import Requirement

@@ -12,7 +12,11 @@ from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import launch, run_state
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.service import Run
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import job_variables, limits
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import (
+    job_variables,
+    limits,
+    worker_state,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import files
 
 SPEC: dict[str, Any] = {
@@ -51,7 +55,7 @@ SPEC: dict[str, Any] = {
 }
 #: What the result may hold.
 RESULTS = (
-    *("changed", "failed", "msg", *run_state.LISTENS, "error"),
+    *("changed", "failed", "msg", *worker_state.LISTENS, "error"),
     *("address", "ephemeral_range", "ranges", "kernel", "openmpi", "other_runs", "stopped_runs"),
 )
 
@@ -127,7 +131,7 @@ def taken(run: Run, given: dict[str, Any]) -> dict[str, Any]:
         state = launch.start(run, given["run_id"], job, sys.executable, given["user"], given["wait_seconds"])
     except run_state.UnitError as error:
         return {"state": "failed", "error": str(error), **result}
-    if state["state"] == run_state.FAILED:
+    if state["state"] == worker_state.FAILED:
         run_state.stop(run, given["run_id"])
         return {"state": "failed", "error": state["error"], **result}
-    return {**{key: state[key] for key in run_state.LISTENS}, **result}
+    return {**{key: state[key] for key in worker_state.LISTENS}, **result}

@@ -22,13 +22,14 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent
     facts_host_keys,
     facts_interfaces,
     facts_listeners,
+    facts_names,
     facts_nccl,
     facts_resources,
     facts_routes,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import (
-    facts_names as names,
-)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import names
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import UP
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.worker_state import RUNS_DIR
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files.paths import ENVIRONMENT as OF_JOBS
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._packet_filter import look as packet_filter
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_ranges import PortRange, merged
@@ -42,7 +43,6 @@ COMMAND_SECONDS = 10
 ENVIRONMENT = {"LC_ALL": "C", "PATH": "/usr/sbin:/sbin:/usr/bin:/bin"}
 #: A name server that does not answer is asked again after 5 s (resolv.conf(5)); a name of a member needs none.
 NAME_SECONDS = 4.0
-RUN_DIR = "/run/gpu-cluster-check"
 #: The tcp ranges of the port plan.
 RANGES = ("rendezvous", "ephemeral", "mpi")
 
@@ -72,7 +72,7 @@ def look(
     hostname = socket.gethostname()
     # Both work while the rest is read.
     question = facts_nccl.Question(torch_python, user, read(OF_JOBS))
-    resolver = names.Resolver([hostname, *(str(member["name"]) for member in members)])
+    resolver = facts_names.Resolver([hostname, *(str(member["name"]) for member in members)])
 
     listed = _said(run, facts_interfaces.ADDRESSES)
     links = facts_interfaces.parse(listed, [str(own["fabric_interface"])], read)
@@ -100,12 +100,12 @@ def look(
         "denials": _denials(run),
         "host_keys": facts_host_keys.own(read, _folder),
         "known_hosts": _known_hosts(run, facts_host_keys.names(members, host, plan["ssh"]), user),
-        "disk": [facts_resources.free(RUN_DIR)],
+        "disk": [facts_resources.free(RUNS_DIR)],
     }
     found["nccl"] = question.answer()
     resolved, errors = resolver.results(NAME_SECONDS)
     found["resolves"], found["resolve_errors"] = resolved, errors
-    found["hosts_file"] = names.hosts_lines(read(names.HOSTS), _unexpected(resolved, members))
+    found["hosts_file"] = facts_names.hosts_lines(read(facts_names.HOSTS), _unexpected(resolved, members))
     # The clock as it was at the beginning, and how long ago that is.
     found["epoch"], found["seconds"] = began, time.monotonic() - started
     return found
@@ -145,7 +145,7 @@ def _duplicates(own: Mapping[str, Any], links: Mapping[str, Any], macs: set[str]
     holders = [
         name
         for name, link in links.items()
-        if address in [one.partition("/")[0] for one in link["addresses"]] and link["state"] == facts_interfaces.UP
+        if address in [one.partition("/")[0] for one in link["addresses"]] and link["state"] == UP
     ]
     if not holders:
         return None

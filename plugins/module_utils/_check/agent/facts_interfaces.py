@@ -10,6 +10,8 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import DOWN, UP
+
 ADDRESSES = ("ip", "-j", "address", "show")
 NEIGHBOURS = ("ip", "-j", "neighbour", "show")
 #: Below net/ipv4/conf/<interface>. In force is the larger of this and the value of "all", for each of the three
@@ -22,7 +24,7 @@ THRESHOLDS = ("gc_thresh2", "gc_thresh3")
 FULL = "table_fulls"
 #: Of an entry in another state nobody knows whether it still holds: the peer may have got another card since.
 CONFIRMED = {"REACHABLE", "DELAY", "PROBE", "PERMANENT"}
-UP, DOWN, NO_CARRIER = "up", "down", "no carrier"
+NO_CARRIER = "no carrier"
 
 
 def parse(text: str, wanted: Iterable[str], read: Callable[[str], str]) -> dict[str, dict[str, Any]]:

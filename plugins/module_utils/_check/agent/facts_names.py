@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-import ipaddress
 import queue
 import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import names as spelling
 
 HOSTS = "/etc/hosts"
 #: A name server that does not answer holds up a thread for 10 s or more; this many names are asked at a time.
@@ -24,31 +25,7 @@ Lookup = Callable[[str], "list[str]"]
 def look_up(name: str) -> list[str]:
     """The addresses of a name in the order of the resolver, each once; an OSError where there are none."""
     found = socket.getaddrinfo(name, None, family=socket.AF_UNSPEC, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(canonical(str(one[4][0])) for one in found))
-
-
-def canonical(text: str) -> str:
-    """An address without its zone, in its usual spelling."""
-    return str(ipaddress.ip_address(text.partition("%")[0]))
-
-
-def is_address(text: str) -> bool:
-    """Whether this is an address, in any spelling, and no name."""
-    try:
-        canonical(text)
-    except ValueError:
-        return False
-    return True
-
-
-def spelled(name: str) -> str:
-    """A name as it is, an address in its usual spelling: both may be met in one table."""
-    return canonical(name) if is_address(name) else name
-
-
-def without_domain(name: str) -> str:
-    """A host name without its domain; an address has none."""
-    return name if is_address(name) else name.partition(".")[0]
+    return list(dict.fromkeys(spelling.canonical(str(one[4][0])) for one in found))
 
 
 class Resolver:

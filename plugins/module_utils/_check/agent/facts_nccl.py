@@ -29,9 +29,9 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import payload
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import nccl_question, trust
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.facts_names import canonical
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import payload, trust
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import nccl_question
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.names import canonical
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files.paths import ENVIRONMENT
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._nccl.library import LIBRARY, version_of
 

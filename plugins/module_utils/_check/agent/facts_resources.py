@@ -9,8 +9,11 @@ import os
 import re
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import service
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import (
+    DENIAL_MINUTES,
+    UNLIMITED,
+)
 
-UNLIMITED = -1
 #: Key here to the name in /proc/<pid>/limits.
 LIMITS = {"nofile": "Max open files", "memlock": "Max locked memory", "nproc": "Max processes"}
 LIMITS_OF_THIS_PROCESS = "/proc/self/limits"
@@ -26,8 +29,6 @@ AS_A_SERVICE = (
     f"--property=RuntimeMaxSec={LIMITS_SECONDS}",
     "--",
 )
-#: ausearch(8) calls the last ten minutes "recent": what a run of the site playbook just before has caused.
-DENIAL_MINUTES = 10
 AUDIT_LOG = ("ausearch", "--raw", "--input-logs", "--message", "AVC,USER_AVC", "--start", "recent")
 #: 1400 is AVC, 1107 USER_AVC (linux/audit.h, libaudit.h).
 JOURNAL = (

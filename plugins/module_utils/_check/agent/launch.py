@@ -12,16 +12,14 @@ import contextlib
 import json
 import os
 import pwd
-import py_compile
 import shutil
 import stat
-import sys
 import time
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import file_lock, payload
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import file_lock, payload, trust
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import (
     guardian,
     probe,
@@ -30,7 +28,6 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent
     service,
     session,
     steps,
-    trust,
     worker,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.run_state import (
@@ -41,6 +38,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent
     stop,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.service import Run
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.worker_state import RUN_ID
 
 #: What is started on the node; the modules that these import go with them.
 PROGRAMS: tuple[ModuleType, ...] = (worker, rank, probe, guardian, steps)
@@ -73,21 +71,6 @@ def _uid(user: str) -> int:
         return pwd.getpwnam(user).pw_uid if user else 0
     except KeyError:
         return -1
-
-
-def write_payload(directory: str) -> None:
-    """Lay out the code of the worker as the package it was imported from, and the bytecode beside it.
-
-    Of the programs none writes bytecode, wherever it imports from; without this each would compile the code anew.
-    """
-    for name, text in payload.needed(PROGRAMS).items():
-        folder, _slash, file = os.path.join(directory, *name.split(".")).rpartition("/")
-        os.makedirs(folder, exist_ok=True)
-        path = os.path.join(folder, f"{file}.py")
-        with open(path, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        bytecode = os.path.join(folder, "__pycache__", f"{file}.{sys.implementation.cache_tag}.pyc")
-        py_compile.compile(path, bytecode, doraise=True)
 
 
 @contextlib.contextmanager
@@ -147,7 +130,7 @@ def _clear_earlier_runs(keeper: service.Service) -> Earlier:
     earlier = Earlier([], [])
     # Without systemd, any user's process can say that it belongs to a run, and give it any name.
     named = {*os.listdir(run_state.BASE_DIR), *keeper.runs()}
-    for run_id in sorted(name for name in named if run_state.RUN_ID.fullmatch(name)):
+    for run_id in sorted(name for name in named if RUN_ID.fullmatch(name)):
         if keeper.is_active(run_id):
             if not overdue(run_id):
                 earlier.active.append(run_id)
@@ -200,7 +183,7 @@ def write_files(directory: str, job: dict[str, Any], owner: pwd.struct_passwd | 
     """Make the folder of a run, with the code and the job in it.  owner: the user of the ranks, None for root."""
     os.mkdir(directory, 0o755)
     os.mkdir(os.path.join(directory, "out"), 0o700)
-    write_payload(os.path.join(directory, "payload"))
+    payload.write(os.path.join(directory, "payload"), PROGRAMS, 0o644)
     job_path = os.path.join(directory, "job.json")
     worker.write_json(job_path, dict(job, started_monotonic=time.monotonic()))
     os.chmod(job_path, 0o640)

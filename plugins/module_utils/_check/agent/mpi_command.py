@@ -10,29 +10,15 @@ may set what a job would miss.
 from __future__ import annotations
 
 import base64
-import inspect
 import json
-import zlib
 from collections.abc import Mapping, Sequence
-from types import ModuleType
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import payload
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import mpi_program
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import pattern
 
 #: Bytes of a buffer to iterations: one packet, more than btl tcp sends in one go (its eager limit is 64 KiB), and a
 #: size that fills the network.  Python fills and compares the buffers, which is what takes the time.
 SIZES = {4: 20, 65536: 10, 4194304: 3}
-#: Modules before the program that needs them.
-TEXTS: tuple[ModuleType, ...] = (pattern, mpi_program)
-#: Unpacks the texts, makes modules of all but the last, and runs that one.
-UNPACK = (
-    "import base64,json,sys,types,zlib;"
-    "t=json.loads(zlib.decompress(base64.b64decode(sys.argv.pop(1))));"
-    "n,p=t.pop();"
-    "m=[(sys.modules.setdefault(k,types.ModuleType(k)),s) for k,s in t];"
-    "[exec(s,o.__dict__) for o,s in m];"
-    "exec(p)"
-)
 #: No parameter of Open MPI: both generations hand unknown ones on to their daemons, whose command lines then name the
 #: run that they belong to.
 MARK = "gpu_cluster_check"
@@ -45,9 +31,8 @@ AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 def packed() -> str:
-    """The texts, in letters that neither mpirun nor a shell on the way takes for its own."""
-    texts = [(one.__name__, inspect.getsource(one)) for one in TEXTS]
-    return base64.b64encode(zlib.compress(json.dumps(texts).encode(), 9)).decode("ascii")
+    """The program, in letters that neither mpirun nor a shell on the way takes for its own."""
+    return base64.b64encode(payload.packed([mpi_program])).decode("ascii")
 
 
 def argv(mpirun: str, python: str, addresses: Sequence[str], *, prefix: str, seconds: int) -> list[str]:
@@ -66,7 +51,7 @@ def argv(mpirun: str, python: str, addresses: Sequence[str], *, prefix: str, sec
     hosts = ",".join([f"{LOCAL}:1", *others])
     return [
         *(mpirun, "--host", hosts, "-np", str(len(addresses)), "--map-by", "slot", "--bind-to", "none"),
-        *(python, "-I", "-S", "-c", UNPACK, packed(), json.dumps(job)),
+        *(python, "-I", "-S", "-c", payload.RUNNER, packed(), mpi_program.__name__, json.dumps(job)),
     ]
 
 

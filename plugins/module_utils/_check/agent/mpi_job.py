@@ -17,7 +17,12 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import guardian, mpi_command, trust
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import trust
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import (
+    guardian,
+    mpi_command,
+    mpi_program,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import job_variables, mpi_output
 
 #: From SIGTERM, upon which mpirun ends its daemons and ranks on all nodes, to SIGKILL.
@@ -223,7 +228,7 @@ def asked(
             "host": node["host"],
             "code": done.returncode,
             "text": done.stderr.decode("utf-8", "replace").strip()[-2000:],
-            "calling": mpi_output.calling(done.stdout.decode("ascii", "replace")),
+            "calling": calling(done.stdout.decode("ascii", "replace")),
         }
 
     if not nodes:
@@ -271,3 +276,16 @@ def run(given: Mapping[str, Any]) -> dict[str, Any]:
         "ended": ended,
         "unclean": bool(job.process.returncode or ended or not in_time),
     }
+
+
+def calling(text: str) -> list[tuple[str, int]]:
+    """Address and port for which a user's connections wait: the user's number, then lines of /proc/net/tcp."""
+    lines = text.splitlines()
+    if not lines or not lines[0].strip().isdigit():
+        return []
+    user = lines[0].strip()
+    fields = [line.split() for line in lines[1:]]
+    found = {
+        mpi_program.end(one[2]) for one in fields if len(one) > 7 and one[7] == user and one[3] == mpi_program.CALLING
+    }
+    return sorted(one for one in found if not one[0].startswith("127."))

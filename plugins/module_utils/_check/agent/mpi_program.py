@@ -34,10 +34,9 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import MPI_MARK
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.pattern import PERIOD, Pattern
 
-#: In every line, so that no other JSON on standard output is taken for ours.
-MARK = "gpu_cluster_mpi"
 #: MPI_MAX_LIBRARY_VERSION_STRING in mpi.h of 4.1 and 5.
 LONGEST_VERSION = 256
 #: Wrong elements that are told; with more a line would be longer than what mpirun forwards in one piece.
@@ -62,7 +61,7 @@ class Teller:
         self.last = "nothing"
 
     def __call__(self, event: str, **fields: Any) -> None:
-        said = {MARK: event, "rank": self.rank, "at": round(time.monotonic() - self.begun, 3), **fields}
+        said = {MPI_MARK: event, "rank": self.rank, "at": round(time.monotonic() - self.begun, 3), **fields}
         # The line break before it: a rank's unfinished line of something else must not swallow it.
         os.write(1, f"\n{json.dumps(said)}\n".encode())
         if event not in ("stuck", "wrong"):

@@ -31,7 +31,6 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.rank_gpu import (
     DEVICES,
     ENVIRONMENT,
-    NCCL,
     PROCESS_GROUPS,
     Limit,
     OnGpu,
@@ -42,6 +41,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.proto
     on_plateau,
     settled,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import NCCL
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.pattern import PERIOD, Pattern
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.wrong_data import explain
 

@@ -14,7 +14,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-NCCL = "nccl"
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import NCCL
+
 #: Where the buffer of a collective lies, by backend.
 DEVICES = {"gloo": "cpu", NCCL: "cuda"}
 #: What torch is asked for, by backend: with NCCL, gloo serves the tensors in memory.

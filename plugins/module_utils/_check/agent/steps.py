@@ -20,7 +20,7 @@ from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import run_state
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.service import Run
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import limits
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import limits, worker_state
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._command import run_command
 
 #: The arguments of go that every rank is told.
@@ -130,7 +130,7 @@ SPECS = {"probe": PROBE, "go": GO, "collect": COLLECT}
 RESULTS = {
     "probe": ("changed", "failed", "msg", "started", "error", "links", "rails"),
     "go": ("changed", "failed", "msg", "started", "error"),
-    "collect": ("changed", "failed", "msg", "run_id", *run_state.STATE),
+    "collect": ("changed", "failed", "msg", "run_id", *worker_state.STATE),
 }
 
 

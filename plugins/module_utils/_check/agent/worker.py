@@ -39,6 +39,11 @@ from typing import IO, Any, cast
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import progress_note
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import rank_events
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import (
+    NO_JOB,
+    RENDEZVOUS,
+    STDERR_BYTES,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.probe_ports import (
     Responder,
     bind_samples,
@@ -52,7 +57,6 @@ PROBE = "probe.json"
 # How soon it sees the job and the end of a rank. Connections and what ranks write wake it at once; while ranks are
 # timed, it should hardly use the processor.
 POLL_SECONDS = 0.2
-STDERR_BYTES = 4096
 #: Of a rank, what is no event of ours: no judge needs it, and a library that writes a lot would make a state that is
 #: too large to be read.  The longest event has the times of 10000 iterations.
 MOST_OUTPUT = 100
@@ -69,10 +73,6 @@ PAUSE_SECONDS = 0.5
 SPARE_FILES = 32
 LEAST_CLIENTS = 8
 NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-#: The error of a worker whose time was over before there was a job; the seconds follow.
-NO_JOB = "no job came from the controller within"
-# The range whose first listener becomes rank 0's store.
-RENDEZVOUS = "rendezvous"
 
 
 def write_json(path: str, data: Any) -> None:

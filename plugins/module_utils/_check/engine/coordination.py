@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import run_state
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
     ERROR,
@@ -17,8 +17,9 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     Finding,
     Subject,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.node import listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.run_data import Run
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import worker_state
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.worker_state import RUNS_DIR
 
 Results = Mapping[str, Mapping[str, Any]]
 
@@ -70,7 +71,7 @@ def died_early(run: Run) -> set[str]:
     return {
         host
         for host, result in run.collect.items()
-        if result.get("state") in (run_state.DIED, run_state.EXPIRED) and host not in run.plan["hosts"]
+        if result.get("state") in (worker_state.DIED, worker_state.EXPIRED) and host not in run.plan["hosts"]
     }
 
 
@@ -82,7 +83,7 @@ def died(collect: Results) -> list[Finding]:
             ERROR,
             (host,),
             f"the worker of the check on {host} ended in the middle of its work",
-            f"look at what ended it on {host}: the out-of-memory killer (journalctl -k), a full {run_state.BASE_DIR} "
+            f"look at what ended it on {host}: the out-of-memory killer (journalctl -k), a full {RUNS_DIR} "
             "(df), or a person",
             tuple(line[:300] for line in str(result.get("error", "")).strip().splitlines()[-3:])
             or ("it left no text",),
@@ -90,5 +91,5 @@ def died(collect: Results) -> list[Finding]:
             reproduce=fixes.check(),
         )
         for host, result in collect.items()
-        if result.get("state") == run_state.DIED
+        if result.get("state") == worker_state.DIED
     ]

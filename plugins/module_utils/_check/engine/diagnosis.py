@@ -14,7 +14,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.rank_gpu import NCCL
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import (
     coordination,
     host_findings,
@@ -24,6 +23,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     mesh_rail_findings,
     mpi_findings,
     odd_answers,
+    packet_filter,
     plan,
     rails,
     ranks_findings,
@@ -39,7 +39,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import ERROR, Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.run_data import Results, Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.verdict import Report, Stage, judged
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._packet_filter import findings as packet_filter
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import NCCL
 
 
 def diagnose(run: Run) -> Report:

@@ -9,18 +9,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
     ERROR,
     WARNING,
     Finding,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.node import (
-    COUNT,
-    DRIVER,
-    Node,
-    listed,
-)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.node import COUNT, DRIVER, Node
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import cuda
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._nvidia_driver.verdict import FIX_CUDA, FIX_HMM
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import run_state, worker
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import NAMED, listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
     ERROR,
@@ -17,8 +17,9 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     Finding,
     Subject,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.node import NAMED, listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.run_data import Results, Run
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import worker_state
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import NO_JOB
 
 #: How a step refuses a value: ``limits.out_of_range``, ``begin.wrong_ranges``, and the look at a node.
 REFUSED = re.compile(r"^(range )?\w+ is \S+( to \S+)?, expected ")
@@ -115,8 +116,8 @@ def lost_in_pairs(run: Run) -> list[Finding]:
     """Hosts that took part in the collective and gave no answer afterwards, when pairs of nodes were tried."""
     lost = [(host, one["why"]) for each in run.pairs.get("rounds", []) for one in each["pairs"] for host in one["lost"]]
     why = {host: text for host, text in lost if host not in run.pairs["died"]}
-    away = [host for host in run.selected if worker.NO_JOB in why.get(host, "")]
-    found = [_away(away, worker.NO_JOB + why[away[0]].rpartition(worker.NO_JOB)[2])] if away else []
+    away = [host for host in run.selected if NO_JOB in why.get(host, "")]
+    found = [_away(away, NO_JOB + why[away[0]].rpartition(NO_JOB)[2])] if away else []
     gone = {host: text for host, text in why.items() if host not in away}
     if gone:
         found.append(replace(_no_answer(run, "pairs", list(gone)), evidence=tuple(gone.values())))
@@ -146,7 +147,7 @@ def not_handed(run: Run) -> dict[str, Finding]:
         host: answer["error"]
         for host in run.selected
         for answer in (run.probe.get(host, {}), run.go.get(host, {}))
-        if answer.get("started") is False and _state(run, host) not in (run_state.DIED, run_state.EXPIRED)
+        if answer.get("started") is False and _state(run, host) not in (worker_state.DIED, worker_state.EXPIRED)
     }
     return {host: _refused(host, f"the check could not go on on {host}: {error}") for host, error in errors.items()}
 
@@ -156,7 +157,7 @@ def without_job(run: Run) -> dict[str, Finding]:
 
     It accuses nobody.
     """
-    hosts = [host for host in run.selected if _state(run, host) == run_state.EXPIRED]
+    hosts = [host for host in run.selected if _state(run, host) == worker_state.EXPIRED]
     return dict.fromkeys(hosts, _away(hosts, str(run.collect[hosts[0]].get("error", "")))) if hosts else {}
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import (
     fixes,
     gpu_health,
@@ -38,7 +39,6 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     TOOLKITS,
     TORCH,
     Node,
-    listed,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._tuning.parameters import NEIGHBOURS
 

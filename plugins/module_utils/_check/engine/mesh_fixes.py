@@ -15,7 +15,11 @@ from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import intervals
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes as repair
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import mesh_links, set_cover
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import (
+    mesh_links,
+    packet_filter,
+    set_cover,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.mesh_format import (
     Ranges,
     failing,
@@ -23,7 +27,6 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.mesh_links import Links, Results
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.set_cover import Cause
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._packet_filter import findings as packet_filter
 
 # A cause may have a million links; so many are enough to know whose rules it is.
 LINKS_ASKED = 50

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Optional
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import (
     fixes,
     host_findings,
@@ -40,7 +41,6 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.text import PEER, SELF
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.mpi_results import Results, read
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.mpi_wrong_data import wrong_results
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.node import listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.run_data import Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.verdict import Stage, judged
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import mpi_output

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.node import listed
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
 
 AUTO, YES, NO = "auto", "true", "false"
 WISHES = (AUTO, YES, NO)

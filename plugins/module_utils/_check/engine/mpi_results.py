@@ -10,15 +10,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.facts_names import (
-    spelled,
-    without_domain,
-)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import human_bytes, human_seconds
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import mpi_output
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report.words import (
-    human_bytes,
-    human_seconds,
-)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.names import spelled, without_domain
 
 Event = Mapping[str, Any]
 #: How far a rank came; ``stuck``, ``wrong`` and ``error`` are no steps.

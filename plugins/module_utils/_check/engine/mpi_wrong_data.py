@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
     ERROR,
@@ -18,7 +19,6 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     Subject,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.mpi_results import Results
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.node import listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.pattern import Pattern
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.wrong_data import explain
 

@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 #: What stands in a sentence for a version that is not there.
 NONE = "none"
-#: More names than this are counted, not listed.
-NAMED = 12
 
 DRIVER = "nvidia_driver_version"
 STATE = "nvidia_driver_state"
@@ -32,13 +30,6 @@ def job_wishes(wishes: Mapping[str, Any]) -> dict[str, str]:
     """What the inventory gives to the jobs of a host.  wishes: its variables."""
     both = [wishes.get(name) for name in (OF_JOBS, OF_HOST)]
     return {str(name): str(value) for one in both if isinstance(one, Mapping) for name, value in one.items()}
-
-
-def listed(names: Sequence[str]) -> str:
-    """Names for a sentence."""
-    if len(names) <= NAMED:
-        return ", ".join(names)
-    return f"{', '.join(names[: NAMED - 1])} and {len(names) - NAMED + 1} more"
 
 
 @dataclass(frozen=True)

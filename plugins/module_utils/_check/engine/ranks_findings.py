@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import rank_gpu
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import (
     ranks_data_findings,
     ranks_inside_node,
@@ -26,6 +25,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     Results,
     SizeResult,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import NCCL
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def findings(
     wrong += ranks_inside_node.findings(ranks, lost, backend)
     trouble = unfinished_ranks.judge(ranks, collect, lost, [*lost.values(), *known, *wrong, *slow], addresses, versions)
     # NCCL may take RDMA devices or several cards, whose bytes no counter of this interface has.
-    elsewhere = [] if backend == rank_gpu.NCCL else interface(the_plan, collect, sizes)
+    elsewhere = [] if backend == NCCL else interface(the_plan, collect, sizes)
     return Judgement(
         findings=wrong + slow + trouble.findings + elsewhere,
         unexplained=trouble.unexplained,

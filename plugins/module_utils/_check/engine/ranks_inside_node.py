@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.rank_gpu import NCCL
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import ERROR, Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.ranks_results import (
@@ -15,6 +14,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     events,
     reproduce,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import NCCL
 
 ID = "GC-NCCL-004"
 FIX = (

@@ -19,7 +19,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import run_state
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import (
     ranks_findings,
     ranks_pairs,
@@ -37,6 +36,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     Labels,
     Tried,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import worker_state
 
 Results = Mapping[str, Mapping[str, Any]]
 State = dict[str, Any]
@@ -81,7 +81,7 @@ def begin(
         "died": {},
         "rounds": [],
     }
-    if len(hosts) > 2 and all(collect.get(host, {}).get("state") in run_state.ENDED for host in hosts):
+    if len(hosts) > 2 and all(collect.get(host, {}).get("state") in worker_state.ENDED for host in hosts):
         ranks = ranks_results.table(the_plan, collect)
         if not all(passed(rank) for rank in ranks):
             errors = _errors(the_plan, collect)
@@ -195,7 +195,7 @@ def after(state: State, launch: Results, collect: Results, run_id: str, labels: 
     answers = {host: result for host, result in collect.items() if result.get("run_id") == run_id}
     done = [_outcome(pair, launch, answers) for pair in state["next"]["pairs"]]
     now = {"name": state["next"]["name"], "pairs": done}
-    died = {host: answer for host, answer in answers.items() if answer["state"] == run_state.DIED}
+    died = {host: answer for host, answer in answers.items() if answer["state"] == worker_state.DIED}
     return _with_next(dict(state, rounds=[*state["rounds"], now], died={**state["died"], **died}), labels or {})
 
 
@@ -203,7 +203,7 @@ def _outcome(pair: Sequence[str], launch: Results, answers: Results) -> dict[str
     """How one pair ended."""
     lost = {host: _lost(host, launch, answers) for host in pair if not _listens(launch, host)}
     if not lost:
-        gone = [host for host in pair if answers.get(host, {}).get("state") not in run_state.ENDED]
+        gone = [host for host in pair if answers.get(host, {}).get("state") not in worker_state.ENDED]
         lost = {host: _lost(host, launch, answers) for host in gone}
     if lost:
         return {"nodes": list(pair), "result": LOST, "why": "; ".join(lost.values()), "lost": list(lost)}
@@ -226,9 +226,9 @@ def _lost(host: str, launch: Results, answers: Results) -> str:
     error = str(launch.get(host, {}).get("error", "")).strip().splitlines()
     if not _listens(launch, host) and error:
         return f"{host} could not start: {error[0][:WHY_CHARACTERS]}"
-    if answers.get(host, {}).get("state") == run_state.EXPIRED:
+    if answers.get(host, {}).get("state") == worker_state.EXPIRED:
         return f"{host}: {answers[host]['error'][:WHY_CHARACTERS]}"
-    if answers.get(host, {}).get("state") == run_state.DIED:
+    if answers.get(host, {}).get("state") == worker_state.DIED:
         return f"{host}: its worker ended in the middle of its work"
     return f"{host} gave no answer"
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import human_bytes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import bandwidth
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report.words import human_bytes
 
 Results = Mapping[str, Mapping[str, Any]]
 Rank = dict[str, Any]

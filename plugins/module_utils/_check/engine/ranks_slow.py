@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import human_bytes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import ERROR, Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages import lookup
@@ -17,7 +18,6 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     Results,
     events,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report.words import human_bytes
 
 SLOW_ID = "GC-RUN-006"
 #: How old the last sign of rank 0 may be: half of the time after which a collective that hangs becomes an error.

@@ -13,6 +13,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import human_bytes, human_rate
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import (
     fixes,
     mesh_findings,
@@ -34,7 +35,6 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     Limits,
     SizeLimit,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report.words import human_bytes, human_rate
 
 FIX_SIZES = (
     "look at the findings about links, nodes and versions first; then compare with the report of a run that was fast "

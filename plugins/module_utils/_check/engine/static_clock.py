@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
     ERROR,
     WARNING,
     Finding,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.node import listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.static_view import READ, View, again
 
 #: A machine whose clock somebody keeps is right within milliseconds, so this one is not kept. Ours, without a source.

@@ -13,18 +13,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import facts_interfaces
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import static_network
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
     ERROR,
     WARNING,
     Finding,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.node import (
-    OF_HOST,
-    job_wishes,
-    listed,
-)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.node import OF_HOST, job_wishes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.static_view import (
     READ,
     View,
@@ -33,6 +29,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     site,
     together,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import DOWN, UP
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.job_variables import OF_SESSIONS
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files.environment import (
     GLOO_SOCKET_IFNAME,
@@ -126,8 +123,8 @@ def _useless(view: View, host: str, names: Sequence[str]) -> tuple[str, ...]:
             reasons.append(f"there is no interface {name}")
         elif link is None or not link["addresses"]:
             reasons.append(f"{name} has no address that others reach")
-        elif link["state"] != facts_interfaces.UP:
-            reasons.append(f"{name} is down" if link["state"] == facts_interfaces.DOWN else f"{name} has no carrier")
+        elif link["state"] != UP:
+            reasons.append(f"{name} is down" if link["state"] == DOWN else f"{name} has no carrier")
     return tuple(reasons)
 
 

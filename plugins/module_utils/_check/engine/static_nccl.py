@@ -14,14 +14,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.nccl_question import SYSTEM_CONF
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import static_network
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
     ERROR,
     WARNING,
     Finding,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.node import listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.static_view import (
     READ,
     View,
@@ -30,7 +29,11 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     together,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files.paths import ENVIRONMENT
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._nccl.settings import SOCKET_IFNAME, exact
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._nccl.settings import (
+    CONF_PATH,
+    SOCKET_IFNAME,
+    exact,
+)
 
 #: The backend of a run whose ranks depend on it.
 NCCL = "nccl"
@@ -40,7 +43,7 @@ FIX_NARROW = (
     f"network alone, as {SOCKET_IFNAME} in launcher_host_environment, beside what this variable has already"
 )
 FIX_FILE = f"let role launcher write {SOCKET_IFNAME} again, from the node's address on the data network"
-FIX_CONF = f"name the interface in nccl_socket_interfaces; {SOCKET_IFNAME} of role launcher wins over {SYSTEM_CONF}"
+FIX_CONF = f"name the interface in nccl_socket_interfaces; {SOCKET_IFNAME} of role launcher wins over {CONF_PATH}"
 FIX_USER = f"take {SOCKET_IFNAME} out of that file; the one that role launcher gives to jobs wins over it"
 FIX_NONE = f"let role launcher give {SOCKET_IFNAME} to jobs: without it NCCL takes the first interface that it likes"
 FIX_ADDRESS = (
@@ -192,7 +195,7 @@ def _repair(view: View, host: str) -> Repair:
         return Repair(FIX_NARROW, "launcher", {"launcher_host_environment": {SOCKET_IFNAME: f"={wanted}"}})
     if setting["source"] == ENVIRONMENT:
         return Repair(FIX_FILE, "launcher", {})
-    if setting["source"] == SYSTEM_CONF:
+    if setting["source"] == CONF_PATH:
         return Repair(FIX_CONF, "nccl,launcher", {"nccl_socket_interfaces": [wanted]})
     return Repair(FIX_USER, "launcher", {})
 

@@ -8,23 +8,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.facts_resources import (
-    DENIAL_MINUTES,
-    UNLIMITED,
-)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
     ERROR,
     WARNING,
     Finding,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.fixes import without_override
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.node import listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.static_view import (
     READ,
     View,
     again,
     site,
     together,
+)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import (
+    DENIAL_MINUTES,
+    UNLIMITED,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import (
     DEFAULTS,

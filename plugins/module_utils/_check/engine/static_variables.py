@@ -13,9 +13,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import WARNING, Finding
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.node import job_wishes, listed
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.node import job_wishes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.static_view import (
     READ,
     View,

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.members import Member
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.facts_names import canonical
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.names import canonical
 
 Key = TypeVar("Key", bound=Hashable)
 #: How sure a cause is that was read on the node, and one that is concluded from several readings.

@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import Any, NamedTuple
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.facts_names import spelled
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.worker import STDERR_BYTES
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes, ranks_slow
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import ERROR, Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages import causes, lookup
@@ -28,13 +27,14 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     PEER,
     SELF,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.node import listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.ranks_results import (
     Rank,
     Results,
     events,
     reproduce,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import STDERR_BYTES
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.names import spelled
 
 #: Errors that leave ranks without a peer or without the same PyTorch: with one of them no silent rank is accused.
 EXPLAIN_SILENCE = (*causes.LEFT_ALONE, "GC-DATA-", "GC-NCCL-004", "GC-TEXT-", "GC-VER-001")

@@ -9,10 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import human_bytes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import ERROR, Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.run_data import Run
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report.schema import VERSION
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report.words import human_bytes
+
+#: Of report.json.  Within one version keys are added and never removed or changed.
+REPORT_VERSION = 2
 
 PASSED = "PASSED"
 FAILED = "FAILED"
@@ -91,9 +93,9 @@ class Report:
         return {host: "; ".join(texts) for host, texts in causes.items()}
 
     def as_dict(self) -> dict[str, Any]:
-        """The content of ``report.json``, whose shape is published (reports/schema.py)."""
+        """The content of ``report.json``, whose shape is published (report/schema.py)."""
         findings = [one.as_dict() for one in self.findings]
-        return dict(asdict(self), findings=findings, schema_version=VERSION, culprits=self.culprits)
+        return dict(asdict(self), findings=findings, schema_version=REPORT_VERSION, culprits=self.culprits)
 
 
 def verdict(

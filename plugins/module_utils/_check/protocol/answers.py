@@ -12,8 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import run_state
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import probe_answer, shape
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import (
+    probe_answer,
+    shape,
+    worker_state,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.shape import each, flag, port, text
 
 ERR_ANSWER = "the answer to the step '%s' is not what its program returns: something on this node has changed it"
@@ -43,9 +46,9 @@ def checked(step: str, answer: Mapping[str, Any]) -> dict[str, Any]:
 def _is_launch(answer: Mapping[str, Any]) -> bool:
     if not all(name in answer and test(answer[name]) for name, test in _LAUNCH.items()):
         return False
-    if answer.get("state") == run_state.FAILED:
+    if answer.get("state") == worker_state.FAILED:
         return text(answer.get("error"))
-    return answer.get("state") == run_state.WAITING and _is_state(answer)
+    return answer.get("state") == worker_state.WAITING and _is_state(answer)
 
 
 def _is_probe(answer: Mapping[str, Any]) -> bool:
@@ -61,14 +64,14 @@ def _is_collect(answer: Mapping[str, Any]) -> bool:
     if not text(answer.get("run_id")):
         return False
     if answer.get("state") == LOST:
-        return not run_state.STATE.keys() & (answer.keys() - {"state"})
-    if answer.get("state") == run_state.DIED:
-        return text(answer.get("error")) and _is_state({**answer, "state": run_state.WAITING})
+        return not worker_state.STATE.keys() & (answer.keys() - {"state"})
+    if answer.get("state") == worker_state.DIED:
+        return text(answer.get("error")) and _is_state({**answer, "state": worker_state.WAITING})
     return _is_state(answer)
 
 
 def _is_state(answer: Mapping[str, Any]) -> bool:
-    return run_state.state_in(dict(answer)) is not None
+    return worker_state.state_in(dict(answer)) is not None
 
 
 _IS_ANSWER = {"launch": _is_launch, "probe": _is_probe, "go": _is_done, "collect": _is_collect}

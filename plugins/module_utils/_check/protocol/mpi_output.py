@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import mpi_program
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import shape
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import MPI_MARK
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.shape import (
     count,
     each,
@@ -70,14 +70,12 @@ EVENTS: dict[str, dict[str, shape.Test]] = {
     "done": {"sizes": each(_SIZE), "peers": count},
     "error": {"text": text},
 }
-_EVENTS = {
-    name: record({mpi_program.MARK: text, "rank": count, "at": number, **fields}) for name, fields in EVENTS.items()
-}
+_EVENTS = {name: record({MPI_MARK: text, "rank": count, "at": number, **fields}) for name, fields in EVENTS.items()}
 
 
 def is_event(said: Any) -> bool:
     """Whether this is what a rank of the job writes."""
-    name = said.get(mpi_program.MARK) if isinstance(said, dict) else None
+    name = said.get(MPI_MARK) if isinstance(said, dict) else None
     return isinstance(name, str) and name in _EVENTS and _EVENTS[name](said)
 
 
@@ -86,11 +84,11 @@ def events(text: str) -> tuple[list[dict[str, Any]], str]:
     found, rest = [], []
     for line in text.splitlines():
         try:
-            said = json.loads(line) if mpi_program.MARK in line else None
+            said = json.loads(line) if MPI_MARK in line else None
         except (ValueError, RecursionError):
             said = None
         if isinstance(said, dict) and is_event(said):
-            found.append({"event": said.pop(mpi_program.MARK), **said})
+            found.append({"event": said.pop(MPI_MARK), **said})
         else:
             rest.append(line)
     return found, "\n".join(rest)
@@ -128,16 +126,3 @@ def killed(text: str) -> tuple[int, str, int, str] | None:
     if found is None:
         return None
     return int(found.group("rank")), found.group("host"), int(found.group("number")), found.group("name")
-
-
-def calling(text: str) -> list[tuple[str, int]]:
-    """Address and port for which a user's connections wait: the user's number, then lines of /proc/net/tcp."""
-    lines = text.splitlines()
-    if not lines or not lines[0].strip().isdigit():
-        return []
-    user = lines[0].strip()
-    fields = [line.split() for line in lines[1:]]
-    found = {
-        mpi_program.end(one[2]) for one in fields if len(one) > 7 and one[7] == user and one[3] == mpi_program.CALLING
-    }
-    return sorted(one for one in found if not one[0].startswith("127."))

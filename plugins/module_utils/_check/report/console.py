@@ -10,6 +10,12 @@ from statistics import median
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import sanitize
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import (
+    folded,
+    human_bytes,
+    human_rate,
+    human_seconds,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import probe_ports
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import grid, rails, words, yaml_text
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report.words import Report
@@ -70,10 +76,10 @@ def limits(report: Report) -> str:
     for one in given.get("sizes", []):
         parts = [f"at least {one['busbw_gb_per_s_min']:g} GB/s busbw"] if "busbw_gb_per_s_min" in one else []
         parts += [f"at most {one['milliseconds_max']:g} ms"] if "milliseconds_max" in one else []
-        texts.append(f"{words.human_bytes(one['size_bytes'])} {' and '.join(parts)}")
+        texts.append(f"{human_bytes(one['size_bytes'])} {' and '.join(parts)}")
     links = given.get("links", {})
     if "bytes_per_second_min" in links:
-        texts.append(f"each link at least {words.human_rate(links['bytes_per_second_min'])}")
+        texts.append(f"each link at least {human_rate(links['bytes_per_second_min'])}")
     if "connect_milliseconds_max" in links:
         texts.append(f"connecting at most {links['connect_milliseconds_max']:g} ms")
     if "retransmits_max" in links:
@@ -131,7 +137,7 @@ def _sizes(report: Report) -> Iterator[str]:
     for one in report["sizes"]:
         slowest = max(one["seconds_by_rank"], key=lambda rank: one["seconds_by_rank"][rank])
         yield (
-            f"  {words.human_bytes(one['size_bytes']):>10} {one['seconds'] * 1e3:>10.3f} "
+            f"  {human_bytes(one['size_bytes']):>10} {one['seconds'] * 1e3:>10.3f} "
             f"{one['algbw_gb_per_s']:>11.3f} {one['busbw_gb_per_s']:>11.3f} {one['iterations']:>11}   {slowest}"
         )
     if report["fit"]:
@@ -140,10 +146,7 @@ def _sizes(report: Report) -> Iterator[str]:
 
 def fit(line: Mapping[str, float]) -> str:
     """The line through time over size: what a message costs at least, and what a byte costs."""
-    return (
-        f"time = {words.human_seconds(line['alpha_seconds'])} + size / "
-        f"{words.human_rate(line['beta_bytes_per_second'])}"
-    )
+    return f"time = {human_seconds(line['alpha_seconds'])} + size / {human_rate(line['beta_bytes_per_second'])}"
 
 
 def _ranks(report: Report) -> Iterator[str]:
@@ -205,7 +208,7 @@ def _rail(name: str, report: Report) -> Iterator[str]:
     results = [result for row in grid.results(report).values() for result in row.values()]
     latency, rate = words.numbers(report["latency_ms"]), words.numbers(report["bytes_per_second"])
     numbers = [f"connect time median {median([one[0] for one in latency]):.3g} ms"] if latency else []
-    numbers += [f"one connection median {words.human_rate(median([one[0] for one in rate]))}"] if rate else []
+    numbers += [f"one connection median {human_rate(median([one[0] for one in rate]))}"] if rate else []
     counted = f"{results.count(probe_ports.OK)} of {len(results)} links fine" if results else "no link was measured"
     yield f"{name}: {', '.join([counted, *numbers])}"
     if set(results) - {probe_ports.OK}:
@@ -227,7 +230,7 @@ def _drawn(report: Report, hosts: Sequence[str]) -> Iterator[str]:
 
 def _grid(shown: grid.Grid) -> Iterator[str]:
     """Columns have numbers; what they stand for is told below when it is not the number of the row."""
-    names = [_flat(words.folded(row)) for row in shown.rows]
+    names = [_flat(folded(row)) for row in shown.rows]
     width = max(len(name) for name in names)
     cell = len(str(len(shown.columns)))
     yield f"  {'':>3} {'':<{width}} " + " ".join(f"{number:>{cell}}" for number in range(1, len(shown.columns) + 1))
@@ -236,7 +239,7 @@ def _grid(shown: grid.Grid) -> Iterator[str]:
         yield f"  {number:>3} {name:<{width}} {' '.join(cells)}".rstrip()
     if shown.rows != shown.columns:
         for number, column in enumerate(shown.columns, 1):
-            yield f"  column {number}: {_flat(words.folded(column))}"
+            yield f"  column {number}: {_flat(folded(column))}"
 
 
 def _links(report: Report) -> Iterator[str]:
@@ -249,7 +252,4 @@ def _links(report: Report) -> Iterator[str]:
     if rate:
         value, source, target = min(rate)
         typical = median([one[0] for one in rate])
-        yield (
-            f"one connection: median {words.human_rate(typical)}, slowest {words.human_rate(value)} "
-            f"({source} -> {target})"
-        )
+        yield (f"one connection: median {human_rate(typical)}, slowest {human_rate(value)} ({source} -> {target})")

@@ -18,6 +18,12 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import (
+    folded,
+    human_bytes,
+    human_rate,
+    human_seconds,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import schema, words
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report.words import Report
 
@@ -41,8 +47,8 @@ class Measure:
     tell: Callable[[float], str]
 
 
-CONNECT = Measure("connect time", "latency_ms", lambda old, new: new / old, lambda one: words.human_seconds(one / 1e3))
-RATE = Measure("rate", "bytes_per_second", lambda old, new: old / new, words.human_rate)
+CONNECT = Measure("connect time", "latency_ms", lambda old, new: new / old, lambda one: human_seconds(one / 1e3))
+RATE = Measure("rate", "bytes_per_second", lambda old, new: old / new, human_rate)
 
 
 def readable(text: str) -> dict[str, Any] | None:
@@ -77,7 +83,7 @@ def _members(before: Report, now: Report) -> Iterator[str]:
     for word, have, had in (("new", now, before), ("gone", before, now)):
         names = [name for name in have["members"] if name not in had["members"]]
         if names:
-            yield f"members {word}: {words.folded(names)}"
+            yield f"members {word}: {folded(names)}"
 
 
 def _findings(before: Report, now: Report) -> Iterator[str]:
@@ -108,8 +114,8 @@ def _sizes(before: Report, now: Report) -> Iterator[str]:
         change = one["seconds"] / old["seconds"] - 1
         if abs(change) > max(NOISE, half_width(old) + half_width(one)):
             yield (
-                f"all_reduce of {words.human_bytes(one['size_bytes'])}: {words.human_seconds(old['seconds'])} before, "
-                f"{words.human_seconds(one['seconds'])} now ({change:+.0%})"
+                f"all_reduce of {human_bytes(one['size_bytes'])}: {human_seconds(old['seconds'])} before, "
+                f"{human_seconds(one['seconds'])} now ({change:+.0%})"
             )
 
 
@@ -148,4 +154,4 @@ def _versions(before: Report, now: Report) -> Iterator[str]:
             if old != value:
                 changed.setdefault((what, old, value), []).append(host)
     for (what, old, value), hosts in changed.items():
-        yield f"{what} on {words.folded(hosts)}: {old} before, {value} now"
+        yield f"{what} on {folded(hosts)}: {old} before, {value} now"

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import sanitize
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import folded, human_bytes, human_rate
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import probe_ports
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import grid, words
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report.style import SHADES
@@ -53,7 +54,7 @@ MEASURES = (
         "bytes_per_second",
         "high",
         lambda one: f"{one / 1e9:.2g}",
-        words.human_rate,
+        human_rate,
     ),
     Measure("Segments sent again", "retransmits", "low", lambda one: f"{one:.0f}", lambda one: f"{one:.0f}", least=1.0),
 )
@@ -108,10 +109,10 @@ def connections(report: Report) -> str:
 
 
 def _connection_table(shown: grid.Grid) -> str:
-    columns = [words.folded(column) for column in shown.columns]
+    columns = [folded(column) for column in shown.columns]
     rows = []
     for names, line in zip(shown.rows, shown.cells):
-        row = words.folded(names)
+        row = folded(names)
         cells = "".join(_connection(row, column, result) for column, result in zip(columns, line))
         rows.append(f"<tr>{_head(row, 'row')}{cells}</tr>")
     return _table(columns, rows)
@@ -178,7 +179,7 @@ def ranks(report: Report) -> str:
     for one in report["sizes"]:
         times = {int(rank): seconds for rank, seconds in one["seconds_by_rank"].items()}
         typical = median(times.values())
-        size = words.human_bytes(one["size_bytes"])
+        size = human_bytes(one["size_bytes"])
         cells = [
             shaded(times[number], typical, "low", shown(times[number]), f"rank {number}: {times[number]:.3g} s")
             if number in times

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import sanitize
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import folded, human_bytes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import (
     console,
     drift,
@@ -167,7 +168,7 @@ def _sizes(report: Report) -> str:
         )
         cells = "".join(f'<td class="number">{escaped(number)}</td>' for number in numbers)
         column = f'<td class="bar"><span style="width:{one["busbw_gb_per_s"] / most:.1%}"></span></td>'
-        rows.append(f'<tr><th scope="row">{words.human_bytes(one["size_bytes"])}</th>{cells}{column}</tr>')
+        rows.append(f'<tr><th scope="row">{human_bytes(one["size_bytes"])}</th>{cells}{column}</tr>')
     heads = ("Size", "Time (ms)", "algbw GB/s", "busbw GB/s", "Iterations", "Slowest rank", "busbw")
     line = f'<p class="soft">{escaped(console.fit(report["fit"]))}</p>' if report["fit"] else ""
     return f'{_list(heads, rows)}{line}<div class="wide">{heat.ranks(report)}</div>'
@@ -185,7 +186,7 @@ def _versions(report: Report) -> str:
         for number, (value, hosts) in enumerate(ordered):
             title = escaped(what) if number == 0 else '<span class="soft">other</span>'
             rows.append(
-                f'<tr><th scope="row">{title}</th><td>{escaped(value)}</td><td>{escaped(words.folded(hosts))}</td></tr>'
+                f'<tr><th scope="row">{title}</th><td>{escaped(value)}</td><td>{escaped(folded(hosts))}</td></tr>'
             )
     return _list(("What", "Version", "Nodes"), rows) if rows else ""
 

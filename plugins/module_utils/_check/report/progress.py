@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import human_bytes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import shape
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report.words import human_bytes
 
 #: Without news for this long, the line says so.
 STALL_SECONDS = 3

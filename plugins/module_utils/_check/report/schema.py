@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-VERSION = 2
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.verdict import REPORT_VERSION
 
 Schema = dict[str, Any]
 
@@ -257,11 +257,11 @@ RAIL = _record(
 
 SCHEMA: Schema = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "$id": f"urn:baremetal:gpu_cluster:report:{VERSION}",
+    "$id": f"urn:baremetal:gpu_cluster:report:{REPORT_VERSION}",
     "title": "Report of baremetal.gpu_cluster.check",
     **_record(
         {
-            "schema_version": {"const": VERSION},
+            "schema_version": {"const": REPORT_VERSION},
             "verdict": _text("The answer.", "PASSED", "FAILED", "NOT VALIDATED"),
             "headline": _text("The answer as one sentence, with its reason or its numbers."),
             "run_id": _text("Name of the run."),

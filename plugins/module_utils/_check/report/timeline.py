@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import words
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import human_bytes, human_seconds
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report.heat import MOST_NODES, escaped
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report.words import Report
 
@@ -36,7 +36,7 @@ def steps(report: Report) -> str:
         return ""
     rows = []
     for one in times:
-        took = words.human_seconds(one["seconds"])
+        took = human_seconds(one["seconds"])
         tell = escaped(f"{one['name']}: {took}, from {one['begin_seconds']:.1f} s on")
         place = f"left:{one['begin_seconds'] / end:.2%};width:{one['seconds'] / end:.2%}"
         rows.append(
@@ -45,7 +45,7 @@ def steps(report: Report) -> str:
         )
     return (
         f'<h3>How long each step took</h3><table class="list lines"><tbody>{"".join(rows)}</tbody></table>'
-        f'<p class="soft">{words.human_seconds(end)} from left to right, by the clock of the controller.</p>'
+        f'<p class="soft">{human_seconds(end)} from left to right, by the clock of the controller.</p>'
     )
 
 
@@ -64,7 +64,7 @@ def ranks(report: Report) -> str:
     more = f" {len(report['ranks']) - len(shown)} ranks are not shown." if len(shown) < len(report["ranks"]) else ""
     return (
         f'<h3>Time line</h3><table class="list lines"><tbody>{rows}</tbody></table>'
-        f'<p class="soft">{words.human_seconds(end - start)} from left to right, by the clocks of the nodes: light is '
+        f'<p class="soft">{human_seconds(end - start)} from left to right, by the clocks of the nodes: light is '
         f"waiting, dark is all_reduce, red ended in an error, and an empty line is silence.{more}</p>"
     )
 
@@ -75,8 +75,8 @@ def _bars(rank: Mapping[str, Any], start: float, end: float) -> Iterator[str]:
     for before, event in zip(events, events[1:]):
         what, kind = BEFORE.get(event["event"], (event["event"], "wait"))
         if event["event"] == "size":
-            what += f" of {words.human_bytes(event['size_bytes'])}"
+            what += f" of {human_bytes(event['size_bytes'])}"
         took = max(0.0, event["at"] - before["at"])
         left, width = (before["at"] - start) / (end - start), took / (end - start)
-        tell = escaped(f"{what}: {words.human_seconds(took)}")
+        tell = escaped(f"{what}: {human_seconds(took)}")
         yield f'<span class="{kind}" style="left:{left:.2%};width:{width:.2%}" title="{tell}"></span>'

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import folded
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
     CLUSTER,
     DIRECTION,
@@ -51,8 +51,6 @@ MEANING = {
     "?": "no result",
 }
 
-NUMBERED = re.compile(r"(.*?)(\d+)\Z", re.DOTALL)
-
 
 def symbol(result: str) -> str:
     """One letter for the result of a link."""
@@ -63,60 +61,6 @@ def legend(results: Iterable[str]) -> str:
     """What the letters of these results mean."""
     used = {symbol(result) for result in results}
     return ", ".join(f"{letter} {word}" for letter, word in MEANING.items() if letter in used)
-
-
-def human_bytes(size: float) -> str:
-    """1048576 as ``1 MiB``; binary units, as buffer sizes are given."""
-    value, unit = float(size), "B"
-    for larger in ("KiB", "MiB", "GiB"):
-        if value < 1024:
-            break
-        value, unit = value / 1024, larger
-    return f"{value:.4g} {unit}"
-
-
-def human_rate(bytes_per_second: float) -> str:
-    """Decimal units of bytes per second, as bandwidths are given: 1.25e9 as ``1.25 GB/s``."""
-    for divisor, unit in ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s")):
-        if bytes_per_second >= divisor:
-            return f"{bytes_per_second / divisor:.3g} {unit}"
-    return f"{bytes_per_second:.3g} B/s"
-
-
-def human_seconds(seconds: float) -> str:
-    """0.00025 as ``250 us``."""
-    if seconds == 0:
-        return "0 s"
-    for divisor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
-        if seconds >= divisor:
-            return f"{seconds / divisor:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns"
-
-
-def folded(names: Iterable[str]) -> str:
-    """Host names with runs of numbers folded: n1, n2, n3 and m as ``n[1-3], m``."""
-    runs: list[list[str]] = []
-    for name in names:
-        if runs and _follows(runs[-1][-1], name):
-            runs[-1].append(name)
-        else:
-            runs.append([name])
-    return ", ".join(_run(run) for run in runs)
-
-
-def _follows(before: str, name: str) -> bool:
-    """Whether only the number at the end differs, by one, in the same number of digits where it is padded."""
-    one, two = NUMBERED.match(before), NUMBERED.match(name)
-    if not one or not two or one.group(1) != two.group(1):
-        return False
-    return str(int(one.group(2)) + 1).zfill(len(one.group(2))) == two.group(2)
-
-
-def _run(names: Sequence[str]) -> str:
-    if len(names) < 3:
-        return ", ".join(names)
-    first, last = NUMBERED.match(names[0]), NUMBERED.match(names[-1])
-    return f"{first.group(1)}[{first.group(2)}-{last.group(2)}]" if first and last else ", ".join(names)
 
 
 def about(subject: Mapping[str, Any]) -> str:

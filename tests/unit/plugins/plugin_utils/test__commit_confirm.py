@@ -110,7 +110,7 @@ def test_the_node_is_asked_about_the_change_that_was_started(
     action._connection = SimpleNamespace(
         get_option=lambda _name: "gpu07", set_option=lambda _name, _value: None, reset=lambda: None
     )
-    monkeypatch.setattr(_confirmed.ActionBase, "run", lambda *_arguments: {})
+    monkeypatch.setattr(_commit_confirm.ActionBase, "run", lambda *_arguments: {})
     monkeypatch.setattr(action, "_execute_module", execute)
     result = action.run(task_vars={"inventory_hostname": "gpu07"})
     assert result["outcome"] == {"state": "confirmed"} and not result.get("failed")

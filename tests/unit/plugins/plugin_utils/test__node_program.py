@@ -39,7 +39,7 @@ MODULE = "baremetal.gpu_cluster.collective_go"
 STEP = """
 from __future__ import annotations
 import os, sys
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import limits
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import limits, worker_state
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.service import unit_name
 SPEC = {"run_id": {"type": "str"}, "ranks": {"type": "list", "elements": "int"}, "breaks": {"type": "bool"},
         "world_size": {"type": "int", "default": 3}, "master_address": {"type": "str"}, "master_port": {"type": "int"}}
@@ -119,9 +119,9 @@ def step_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def run_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run whose program lies where launch puts it, with a job that its worker would have."""
     directory = tmp_path / "run-1"
-    launch.write_payload(str(directory / "payload"))
-    program = directory / "payload" / (run_state.__name__.replace(".", "/") + ".py")
-    program.write_text(program.read_text().replace(f'"{run_state.BASE_DIR}"', f'"{tmp_path}"'))
+    payload.write(str(directory / "payload"), launch.PROGRAMS, 0o644)
+    program = directory / "payload" / (worker_state.__name__.replace(".", "/") + ".py")
+    program.write_text(program.read_text().replace(f'"{worker_state.RUNS_DIR}"', f'"{tmp_path}"'))
     (directory / "job.json").write_text("{}")
     monkeypatch.setattr(run_state, "BASE_DIR", str(tmp_path))
     return directory

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._dnf.repo_file import Section, parse
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import plan
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.catalogue import Node
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.repo_file import Section, parse
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.spec import Wish
 
 NODE = Node(9, "9", "x86_64")

@@ -125,7 +125,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     found = World()
     monkeypatch.setattr(system, "read_node", lambda: found.node)
     monkeypatch.setattr(tree, "nvidia_devices", lambda: found.devices)
-    monkeypatch.setattr(system, "read_repo_files", found.repo_files)
+    monkeypatch.setattr(run, "read_repo_files", found.repo_files)
     monkeypatch.setattr(system, "read_text", found.files.get)
     monkeypatch.setattr(system, "dnf", found.dnf)
     monkeypatch.setattr(system, "run", found.command)

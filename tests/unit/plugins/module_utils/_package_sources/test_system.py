@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._dnf import system as dnf_system
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import system
 
 DATA = Path(__file__).parent / "data"
@@ -112,5 +113,5 @@ def test_files_behind_links_are_named_by_where_they_are(tmp_path: Path, monkeypa
     (tmp_path / "real").write_bytes(b"[a]\r\n")
     (tmp_path / "repos" / "a.repo").symlink_to(tmp_path / "real")
     (tmp_path / "repos" / "b.rpmnew").write_text("[b]")
-    monkeypatch.setattr(system, "REPO_FOLDERS", (str(tmp_path / "repos"), "/no/such/folder"))
-    assert system.read_repo_files() == {str(tmp_path / "real"): "[a]\r\n"}
+    monkeypatch.setattr(dnf_system, "REPO_FOLDERS", (str(tmp_path / "repos"), "/no/such/folder"))
+    assert dnf_system.read_repo_files() == {str(tmp_path / "real"): "[a]\r\n"}

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import trust
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import trust
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch import run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.store import Store
 

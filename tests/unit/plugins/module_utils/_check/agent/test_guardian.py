@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import payload
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import (
     guardian,
     launch,
@@ -23,6 +24,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent
     service,
     worker,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import worker_state
 
 # A rank that has children of its own in another session, and takes no notice of SIGTERM.
 STUBBORN = "trap '' TERM; setsid sh -c 'trap \"\" TERM; sleep 300; sleep 300' & sleep 300; wait"
@@ -97,7 +99,7 @@ def test_a_killed_worker_takes_its_ranks_along_and_is_reported(tmp_path: Path, r
     os.kill(state["pid"], signal.SIGKILL)
     wait_until_gone(run_id, 8)
     found = run_state.wait(no_command, run_id, 10)
-    assert found and found["state"] == run_state.DIED and found["error"] == "the worker ended with -9"
+    assert found and found["state"] == worker_state.DIED and found["error"] == "the worker ended with -9"
 
 
 def test_a_run_of_somebody_else_is_left_alone(tmp_path: Path, run_id: str) -> None:
@@ -186,7 +188,7 @@ def test_the_program_runs_as_the_user_that_was_given(tmp_path: Path, run_id: str
     seen = Path("/tmp") / f"{run_id}.seen"
     seen.touch(mode=0o666)
     seen.chmod(0o666)
-    launch.write_payload(str(tmp_path / "payload"))
+    payload.write(str(tmp_path / "payload"), launch.PROGRAMS, 0o644)
     try:
         argv = ["/bin/sh", "-c", f"echo $(id -un) $(id -gn) $(id -Gn) $HOME $USER > {seen}"]
         service.Detached().start(run_id, str(tmp_path), service.Program(argv, "nobody", 30, {}))
@@ -230,7 +232,7 @@ def test_a_guardian_that_does_not_come_is_ended_and_told(
 
 
 def test_a_program_that_can_not_be_started_leaves_its_text(tmp_path: Path, run_id: str) -> None:
-    launch.write_payload(str(tmp_path / "payload"))
+    payload.write(str(tmp_path / "payload"), launch.PROGRAMS, 0o644)
     service.Detached().start(run_id, str(tmp_path), service.Program(["/nonexistent/python"], "", 30, {}))
     wait_until_gone(run_id, 8)
     assert "/nonexistent/python" in service.Detached().log(run_id, str(tmp_path))

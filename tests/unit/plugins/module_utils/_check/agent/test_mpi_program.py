@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import mpi_program
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import MPI_MARK
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.pattern import PERIOD, Pattern
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.wrong_data import explain
 
@@ -72,7 +73,7 @@ def test_the_first_wrong_sum_of_a_size_is_told_at_once_and_the_others_are_counte
 
     sizes, (said,) = run(capfd, Library(0, without_rank_2))
     assert [one["wrong"] for one in sizes] == [0, 2]
-    assert (said[mpi_program.MARK], said["rank"], said["size_bytes"]) == ("wrong", 0, 4 * (PERIOD + 10))
+    assert (said[MPI_MARK], said["rank"], said["size_bytes"]) == ("wrong", 0, 4 * (PERIOD + 10))
     assert (said["iteration"], said["elements"], said["first"], said["last"]) == (2, PERIOD + 5, 5, PERIOD + 9)
     samples = [(int(place), float(value)) for place, value in said["samples"]]
     assert len(samples) <= mpi_program.MOST_SAMPLES

@@ -32,13 +32,14 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.proto
     probe_answer,
     probe_ports,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import NO_JOB, RENDEZVOUS
 
 JOB = {"lifetime_seconds": 95, "address": "127.0.0.1"}
 
 
 def told(state: str = "waiting", **more: Any) -> dict[str, Any]:
     """What a worker writes."""
-    ports = [{"range": worker.RENDEZVOUS, "port": 29500}, {"range": "mpi", "port": 61000}]
+    ports = [{"range": RENDEZVOUS, "port": 29500}, {"range": "mpi", "port": 61000}]
     return {"state": state, "hostname": "n1", "ports": ports, "taken": [], "rails": [], **more}
 
 
@@ -388,7 +389,7 @@ def test_a_full_disk_is_an_answer_and_leaves_nothing(base: Path, monkeypatch: py
     def full(*_arguments: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(launch, "write_payload", full)
+    monkeypatch.setattr(launch.payload, "write", full)
     with pytest.raises(run_state.UnitError, match=r"no space is left for .*run-1, which needs 1 MiB"):
         launch.start(Systemd(), "run-1", JOB, "python3", "", 1)
     assert not (base / "run-1").exists()
@@ -463,7 +464,7 @@ def test_the_user_of_the_ranks_can_write_links_and_nothing_else(base: Path, tmp_
 
 
 def test_a_worker_whose_time_is_over_takes_no_job(base: Path) -> None:
-    expired = told("expired", error=f"{worker.NO_JOB} 147 s")
+    expired = told("expired", error=f"{NO_JOB} 147 s")
     launch.start(Systemd(expired), "run-1", JOB, "python3", "", 1)
     with pytest.raises(run_state.UnitError, match="no job came from the controller within 147 s"):
         run_state.go("run-1", {"ranks": [0]})

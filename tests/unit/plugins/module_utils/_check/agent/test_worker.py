@@ -21,15 +21,19 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import payload
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import (
     launch,
     probe_dialing,
     progress_note,
     rank,
-    run_state,
     worker,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import probe_answer, probe_ports
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import (
+    probe_answer,
+    probe_ports,
+    worker_state,
+)
 
 NONCE = "0123456789abcdef" * 2
 READY = 'echo \'{"event": "ready", "at": 1.0, "torch": "x", "seconds": 1.5}\''
@@ -48,7 +52,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         program.write_text(f"#!/bin/bash\n{rank_program}\n")
         program.chmod(0o755)
         (tmp_path / "out").mkdir()
-        launch.write_payload(str(tmp_path / "payload"))
+        payload.write(str(tmp_path / "payload"), launch.PROGRAMS, 0o644)
         job = {
             "nonce": NONCE,
             "address": "127.0.0.1",
@@ -83,7 +87,7 @@ def state(run_dir: Path, *wanted: str, seconds: float = 60) -> dict[str, Any]:
     while time.monotonic() < end:
         found = worker.read_json(str(run_dir / "out" / "state.json"))
         if found and found["state"] in wanted:
-            assert run_state.state_in(found), found
+            assert worker_state.state_in(found), found
             return dict(found)
         time.sleep(0.02)
     raise AssertionError(f"wanted {wanted}, found {found}")

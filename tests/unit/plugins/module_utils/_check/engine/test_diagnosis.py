@@ -13,14 +13,13 @@ import pytest
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import (
     begin,
     facts_step,
-    run_state,
-    worker,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import diagnosis, plan
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.run_data import Run as Data
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.verdict import Report
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import limits
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import limits, worker_state
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import NO_JOB
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import console, schema
 
 HOSTS = ["n1", "n2", "n3", "n4"]
@@ -442,8 +441,8 @@ def test_a_worker_that_cannot_be_given_its_job_is_the_one_at_fault() -> None:
 def expire(run: Run, *hosts: str) -> None:
     """The time of these workers is over before they have a job."""
     for host in hosts:
-        run.states[host] = run_state.EXPIRED
-        run.errors[host] = f"{worker.NO_JOB} 147 s"
+        run.states[host] = worker_state.EXPIRED
+        run.errors[host] = f"{NO_JOB} 147 s"
         run.events[host] = []
 
 
@@ -451,7 +450,7 @@ def test_workers_that_got_no_job_in_their_time_accuse_nobody() -> None:
     """The controller was suspended, such as a laptop that was shut."""
     run = Run()
     expire(run, *HOSTS)
-    run.refused = dict.fromkeys(HOSTS, f"{worker.NO_JOB} 147 s")
+    run.refused = dict.fromkeys(HOSTS, f"{NO_JOB} 147 s")
     found = run.diagnose()
     assert found.verdict == "FAILED" and ids(found) == [("GC-HOST-002", ())] and found.culprits == {}
     assert "the check could not go on on n1, n2, n3, n4: no job came from the controller within 147 s" in found.headline
@@ -468,7 +467,7 @@ def test_workers_that_got_no_job_in_their_time_accuse_nobody() -> None:
 def test_where_some_got_their_job_the_others_explain_that_they_failed() -> None:
     run = Run()
     expire(run, "n3", "n4")
-    run.refused = dict.fromkeys(("n3", "n4"), f"{worker.NO_JOB} 147 s")
+    run.refused = dict.fromkeys(("n3", "n4"), f"{NO_JOB} 147 s")
     missing = "TimeoutError: ranks 2, 3 did not reach the rendezvous in 13 s"
     for host in ("n1", "n2"):
         run.states[host] = "finished"

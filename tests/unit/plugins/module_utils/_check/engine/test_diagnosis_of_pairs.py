@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.filter import collective as filters
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import worker
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import diagnosis, plan
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.run_data import Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.verdict import Report
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import NO_JOB
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import console, schema
 
 HOSTS = ["n1", "n2", "n3", "n4", "n5"]
@@ -81,7 +81,7 @@ def judged(
             for host in pair
             if host != lost
         }
-        over = {"state": "expired", "run_id": run_id, "error": f"{worker.NO_JOB} 60 s"}
+        over = {"state": "expired", "run_id": run_id, "error": f"{NO_JOB} 60 s"}
         collect.update({host: over for host in collect if host in without_job})
         if died and rounds == 1:
             collect[died] = {"state": "died", "run_id": run_id, "error": "the worker ended with -9"}

@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 from random_answers import spoiled
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import run_state
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import (
     diagnosis,
     mpi_plan,
@@ -25,7 +24,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     ranks_localise,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.run_data import Run
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import probe_answer
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import probe_answer, worker_state
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import (
     console,
     files,
@@ -126,7 +125,7 @@ def a_state(chance: random.Random) -> dict[str, Any]:
 
 def as_collected(state: Any, run_id: str) -> dict[str, Any]:
     """As ``steps.collect`` returns it."""
-    return {"changed": False, "run_id": run_id, **(run_state.state_in(state) or {"state": "lost"})}
+    return {"changed": False, "run_id": run_id, **(worker_state.state_in(state) or {"state": "lost"})}
 
 
 def judged(states: dict[str, Any], links: dict[str, Any]) -> None:
@@ -185,7 +184,7 @@ def test_no_state_and_no_answer_of_a_node_breaks_the_verdict(first: int) -> None
             host: spoiled({"links": [dict(copy.deepcopy(LINK), host=other) for other in HOSTS], "rails": []}, chance)
             for host in HOSTS
         }
-        taken += sum(run_state.state_in(state) is not None for state in states.values())
+        taken += sum(worker_state.state_in(state) is not None for state in states.values())
         try:
             judged(states, links)
         except Exception as error:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.mpi_job import calling
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import mpi_output
 
 #: Of 4.1.4, on a node that was to reach one with another host key.
@@ -109,5 +110,5 @@ def test_only_the_users_own_connections_that_wait_are_told() -> None:
    2: 031EC612:EE49 011EC612:B9AC 02 00000000:00000000 01:00000000 00000000     0        0 1 2 0 10
    3: 0100007F:EE4A 0100007F:B9AD 02 00000000:00000000 01:00000000 00000000  1000        0 1 2 0 10
 """
-    assert mpi_output.calling(text) == [("18.198.30.1", 47531)]
-    assert mpi_output.calling("bash: id: command not found\n") == []
+    assert calling(text) == [("18.198.30.1", 47531)]
+    assert calling("bash: id: command not found\n") == []

@@ -23,11 +23,12 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     Finding,
     Subject,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.verdict import REPORT_VERSION
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import probe_ports
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import schema
 
 #: Every key that reports of this version have had.
-PUBLISHED = Path(__file__).parent / f"keys_of_version_{schema.VERSION}.txt"
+PUBLISHED = Path(__file__).parent / f"keys_of_version_{REPORT_VERSION}.txt"
 
 
 def as_read(report: samples.Report) -> Any:

@@ -9,6 +9,12 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import (
+    folded,
+    human_bytes,
+    human_rate,
+    human_seconds,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import probe_ports
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import words
 
@@ -30,7 +36,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.repor
     ],
 )
 def test_names_are_folded(names: list[str], text: str) -> None:
-    assert words.folded(names) == text
+    assert folded(names) == text
 
 
 def test_every_result_of_the_mesh_has_a_letter_of_its_own_and_a_word() -> None:
@@ -70,14 +76,14 @@ def test_subjects(about: dict[str, Any], text: str) -> None:
 
 
 def test_numbers_have_units() -> None:
-    assert [words.human_bytes(size) for size in (4, 4096, 1048576, 3 * 2**30)] == ["4 B", "4 KiB", "1 MiB", "3 GiB"]
-    assert [words.human_rate(rate) for rate in (12, 1250, 210e6, 1.25e9)] == [
+    assert [human_bytes(size) for size in (4, 4096, 1048576, 3 * 2**30)] == ["4 B", "4 KiB", "1 MiB", "3 GiB"]
+    assert [human_rate(rate) for rate in (12, 1250, 210e6, 1.25e9)] == [
         "12 B/s",
         "1.25 kB/s",
         "210 MB/s",
         "1.25 GB/s",
     ]
-    assert [words.human_seconds(one) for one in (2.5, 0.02, 310e-6, 5e-9, 0)] == [
+    assert [human_seconds(one) for one in (2.5, 0.02, 310e-6, 5e-9, 0)] == [
         "2.5 s",
         "20 ms",
         "310 us",

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import packet_filter
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
     DIRECTION,
     ERROR,
@@ -16,7 +17,6 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     Finding,
     Subject,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._packet_filter import findings
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import make_port_plan
 
 PLAN = make_port_plan().as_dict()
@@ -43,12 +43,12 @@ UNREADABLE = {"packet_filter": {"readable": False, "why": "nft is not installed"
 
 
 def test_no_blocks_no_findings() -> None:
-    assert findings.findings(cluster(), PLAN) == [] and findings.notes(cluster()) == []
-    assert findings.findings({}, PLAN) == [] and findings.findings({"n1": {}}, PLAN) == []
+    assert packet_filter.findings(cluster(), PLAN) == [] and packet_filter.notes(cluster()) == []
+    assert packet_filter.findings({}, PLAN) == [] and packet_filter.findings({"n1": {}}, PLAN) == []
 
 
 def test_a_node_that_blocks_all_members_by_firewalld() -> None:
-    (found,) = findings.findings(cluster(n2=node({"n1": CLOSED, "n3": CLOSED})), PLAN)
+    (found,) = packet_filter.findings(cluster(n2=node({"n1": CLOSED, "n3": CLOSED})), PLAN)
     assert found.id == "GC-FW-001" and found.severity == ERROR and found.hosts == ("n2",)
     assert found.cause == (
         "the packet filter of n2 rejects new TCP connections from all members to ports 29400-29599, 32768-64999"
@@ -61,7 +61,7 @@ def test_a_node_that_blocks_all_members_by_firewalld() -> None:
 
 
 def test_one_peer_that_is_not_let_in() -> None:
-    (found,) = findings.findings(cluster(n2=node({"n3": CLOSED})), PLAN)
+    (found,) = packet_filter.findings(cluster(n2=node({"n3": CLOSED})), PLAN)
     assert "from n3 to ports" in found.cause and "cluster_firewall_peers" in found.fix
     assert found.variables == {} and "--tags cluster_firewall" in found.command, "the ports are open, to others"
 
@@ -70,15 +70,17 @@ def test_nodes_that_are_alike_are_one_finding() -> None:
     everybody = {
         name: node({other: CLOSED for other in ("n1", "n2", "n3") if other != name}) for name in ("n1", "n2", "n3")
     }
-    (found,) = findings.findings(everybody, PLAN)
+    (found,) = packet_filter.findings(everybody, PLAN)
     assert found.hosts == ("n1", "n2", "n3") and found.about.kind == "cluster"
     assert found.cause.startswith("the packet filter of all 3 nodes rejects")
     two = dict(everybody, n3=node({"n1": [block(40000, 50000)], "n2": [block(40000, 50000)]}))
-    assert [one.hosts for one in findings.findings(two, PLAN)] == [("n1", "n2"), ("n3",)]
+    assert [one.hosts for one in packet_filter.findings(two, PLAN)] == [("n1", "n2"), ("n3",)]
 
 
 def test_a_rule_of_somebody_else_has_no_variables_and_a_command_that_shows_it() -> None:
-    (found,) = findings.findings(cluster(n2=node({"n1": [block(40000, 50000)], "n3": [block(40000, 50000)]})), PLAN)
+    (found,) = packet_filter.findings(
+        cluster(n2=node({"n1": [block(40000, 50000)], "n3": [block(40000, 50000)]})), PLAN
+    )
     assert found.cause.endswith("drops new TCP connections from all members to ports 40000-50000")
     assert found.variables == {} and "'inet custom'" in found.fix
     assert found.command == (
@@ -87,31 +89,31 @@ def test_a_rule_of_somebody_else_has_no_variables_and_a_command_that_shows_it() 
 
 
 def test_outbound_is_a_finding_of_its_own() -> None:
-    (found,) = findings.findings(cluster(n2=node(outbound={"n1": [block(61000, 61000, "reset")]})), PLAN)
+    (found,) = packet_filter.findings(cluster(n2=node(outbound={"n1": [block(61000, 61000, "reset")]})), PLAN)
     assert found.id == "GC-FW-002" and found.about.direction == "outbound"
     assert found.cause == "the packet filter of n2 refuses new TCP connections to n1 on ports 61000"
 
 
 def test_firewalld_filters_outgoing_connections_by_what_this_collection_does_not_manage() -> None:
     rule = "inet firewalld filter_OUT_policy_x: drop"
-    cure = findings.remedy(["n2"], "outbound", rule)
+    cure = packet_filter.remedy(["n2"], "outbound", rule)
     assert cure.variables == {} and cure.command.endswith('nft -a list chain inet firewalld filter_OUT_policy_x"')
 
 
 def test_the_reverse_path_filter_has_a_variable_of_its_own() -> None:
     rule = "inet firewalld filter_PREROUTING: meta nfproto ipv6 fib saddr . mark . iif oif missing drop"
-    cure = findings.remedy(["n2"], "inbound", rule)
+    cure = packet_filter.remedy(["n2"], "inbound", rule)
     assert cure.variables == {"n2": {"cluster_firewall_ipv6_rpfilter": "loose"}}
 
 
 @pytest.mark.parametrize("blocks", [[block(1, 1023)], [block(40000, 50000, "unknown")]])
 def test_ports_outside_of_the_plan_and_doubts_are_no_findings(blocks: list[dict[str, Any]]) -> None:
-    assert findings.findings(cluster(n2=node({"n1": blocks})), PLAN) == []
+    assert packet_filter.findings(cluster(n2=node({"n1": blocks})), PLAN) == []
 
 
 def test_several_ways_to_block_and_many_rules() -> None:
     blocks = [block(port, port, "drop" if port % 2 else "reject", f"inet t c: {port}") for port in range(40000, 40009)]
-    (found,) = findings.findings(cluster(n2=node({"n1": blocks})), PLAN)
+    (found,) = packet_filter.findings(cluster(n2=node({"n1": blocks})), PLAN)
     assert "blocks new TCP connections from n1 to ports 40000-40008" in found.cause
     assert len(found.evidence) == 5 and found.evidence[-1] == "and 5 more rules"
 
@@ -135,12 +137,12 @@ def mesh(*hosts: str, direction: str, ports: tuple[tuple[int, int], ...], severi
 )
 def test_what_the_mesh_names_is_not_named_twice(seen: Finding, left: int) -> None:
     static = cluster(n2=node({"n1": [block(40000, 50000)], "n3": [block(40000, 50000)]}))
-    assert len(findings.findings(static, PLAN, [seen])) == left
+    assert len(packet_filter.findings(static, PLAN, [seen])) == left
 
 
 def test_notes_say_whose_rules_are_not_known() -> None:
     doubt = node({"n1": [block(40000, 50000, "unknown")]}, {"n1": [block(40000, 50000, "unknown")]})
-    assert findings.notes(cluster(n1=UNREADABLE, n2=doubt, n3=UNREADABLE)) == [
+    assert packet_filter.notes(cluster(n1=UNREADABLE, n2=doubt, n3=UNREADABLE)) == [
         "the packet filter of n1, n3 could not be read: nft is not installed",
         f"the packet filter of n2 cannot be judged beforehand: {FOREIGN}",
     ]
@@ -148,30 +150,30 @@ def test_notes_say_whose_rules_are_not_known() -> None:
 
 def test_a_rule_that_is_a_finding_needs_no_note() -> None:
     both = node({"n1": [block(40000, 50000)]}, {"n1": [block(29400, 64999, "unknown")]})
-    assert findings.notes(cluster(n2=both)) == []
+    assert packet_filter.notes(cluster(n2=both)) == []
 
 
 # --- permits ----------------------------------------------------------------------------------------------------------
 
 
 def test_rules_of_both_ends_permit() -> None:
-    assert findings.permits(cluster(), "n1", "n2", [(29500, 29500), (40000, 50000)]).answer == "permits"
+    assert packet_filter.permits(cluster(), "n1", "n2", [(29500, 29500), (40000, 50000)]).answer == "permits"
 
 
 def test_the_end_that_blocks_is_named_with_its_rule() -> None:
     inbound = cluster(n2=node({"n1": [block(45000, 50000)]}))
-    found = findings.permits(inbound, "n1", "n2", [(40000, 46000)])
-    assert found == findings.Permit("blocks", "n2", "inbound", "drop", FOREIGN, ((45000, 46000),))
-    assert findings.permits(inbound, "n3", "n2", [(40000, 46000)]).answer == "permits"
-    assert findings.permits(inbound, "n1", "n2", [(40000, 44999)]).answer == "permits"
+    found = packet_filter.permits(inbound, "n1", "n2", [(40000, 46000)])
+    assert found == packet_filter.Permit("blocks", "n2", "inbound", "drop", FOREIGN, ((45000, 46000),))
+    assert packet_filter.permits(inbound, "n3", "n2", [(40000, 46000)]).answer == "permits"
+    assert packet_filter.permits(inbound, "n1", "n2", [(40000, 44999)]).answer == "permits"
     outbound = cluster(n1=node(outbound={"n2": [block(45000, 50000)]}))
-    found = findings.permits(outbound, "n1", "n2", [(40000, 46000)])
+    found = packet_filter.permits(outbound, "n1", "n2", [(40000, 46000)])
     assert (found.host, found.direction) == ("n1", "outbound")
 
 
 def test_a_certain_block_counts_more_than_a_doubt() -> None:
     static = cluster(n2=UNREADABLE, n1=node(outbound={"n2": [block(45000, 50000)]}))
-    assert findings.permits(static, "n1", "n2", [(45000, 45000)]).answer == "blocks"
+    assert packet_filter.permits(static, "n1", "n2", [(45000, 45000)]).answer == "blocks"
 
 
 @pytest.mark.parametrize(
@@ -185,10 +187,10 @@ def test_a_certain_block_counts_more_than_a_doubt() -> None:
     ],
 )
 def test_what_is_not_known_is_not_permitted(static: dict[str, Any], ports: tuple[int, int], why: str) -> None:
-    found = findings.permits(static, "n1", "n2", [ports])
+    found = packet_filter.permits(static, "n1", "n2", [ports])
     assert (found.answer, found.rule) == ("unknown", why)
 
 
 def test_the_ranges_of_the_plan_are_those_of_tcp() -> None:
     plan = make_port_plan({"extra_ports": ["4791/udp", "12345-12355", 12356]}).as_dict()
-    assert findings.plan_ranges(plan) == [(12345, 12356), (29400, 29599), (32768, 64999)]
+    assert packet_filter.plan_ranges(plan) == [(12345, 12356), (29400, 29599), (32768, 64999)]

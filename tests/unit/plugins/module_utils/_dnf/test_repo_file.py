@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.repo_file import parse, with_option
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._dnf.repo_file import parse, with_option
 
 CENTOS = """\
 # CentOS

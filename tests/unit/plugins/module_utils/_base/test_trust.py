@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import trust
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import (
     begin,
     facts_nccl,
     launch,
     mpi_job,
     run_state,
-    trust,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import answers
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import gather

@@ -1,0 +1,23 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Words that the controller and the programs on the nodes share.  It imports nothing: it goes with every program."""
+
+from __future__ import annotations
+
+#: The backend of torch.distributed that needs GPUs.
+NCCL = "nccl"
+#: In every line of a rank of Open MPI, so that no other JSON on standard output is taken for ours.
+MPI_MARK = "gpu_cluster_mpi"
+#: The state of an interface that carries packets, and of one that is set down.
+UP, DOWN = "up", "down"
+#: The range whose first listener becomes rank 0's store.
+RENDEZVOUS = "rendezvous"
+#: So much of what a rank wrote to standard error is kept.
+STDERR_BYTES = 4096
+#: The error of a worker whose time was over before there was a job; the seconds follow.
+NO_JOB = "no job came from the controller within"
+#: A limit of a login that is none.
+UNLIMITED = -1
+#: ausearch(8) calls the last ten minutes "recent": what a run of the site playbook just before has caused.
+DENIAL_MINUTES = 10
