@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.modules import resource_limits
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._tuning import limits_node
 
 
 class Module:
@@ -43,8 +43,8 @@ def some_input() -> Iterator[None]:
 def test_commands_get_nothing_to_read() -> None:
     """SELinux lets nobody hand a terminal to a service; and a text breaks the pipe to a command that ends at once."""
     module: Any = Module()
-    assert resource_limits.Node(module).must(["cat"]) == ""
-    assert resource_limits.Node(module).must(["readlink", "/proc/self/fd/0"]).strip() == "/dev/null"
+    assert limits_node.Node(module).must(["cat"]) == ""
+    assert limits_node.Node(module).must(["readlink", "/proc/self/fd/0"]).strip() == "/dev/null"
 
 
 class Noted:
@@ -61,12 +61,13 @@ class Noted:
 def test_no_service_is_restarted_and_no_login_ended() -> None:
     """systemd-logind reads its files again at SIGHUP, and keeps its sessions."""
     module: Any = Noted()
-    resource_limits.Node(module).reload(manager=True, logind=True)
+    limits_node.Node(module).reload(manager=True, logind=True)
     told = [command.rpartition("systemctl ")[2] for command in module.ran]
     assert told == ["daemon-reload", "kill --signal=HUP systemd-logind.service"]
 
 
 def test_that_is_all_the_module_asks_of_systemd() -> None:
-    """Every call of systemctl in its text."""
-    text = Path(resource_limits.__file__).read_text(encoding="utf-8")
+    """Every call of systemctl in the text behind it."""
+    files = Path(limits_node.__file__).parent.glob("limits*.py")
+    text = "".join(path.read_text(encoding="utf-8") for path in files)
     assert set(re.findall(r'"systemctl", "([a-z-]+)"', text)) == {"show", "daemon-reload", "kill"}
