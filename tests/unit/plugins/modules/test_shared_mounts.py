@@ -15,7 +15,14 @@ import pytest
 import yaml
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.deadline import CommandError
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._shared_storage import spec, units
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._shared_storage import (
+    mounting,
+    obstacles,
+    settle,
+    spec,
+    units,
+)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._shared_storage import node as reading
 from ansible_collections.baremetal.gpu_cluster.plugins.modules import shared_mounts
 
 MOUNT = spec.Mount("/data", "nas.example.com:/data", "nfs4", "", True, "mounted")
@@ -23,31 +30,31 @@ MOUNT = spec.Mount("/data", "nas.example.com:/data", "nfs4", "", True, "mounted"
 
 def node(user: str = "") -> Any:
     """The node without Ansible."""
-    return shared_mounts.Node(SimpleNamespace(params={"timeout_seconds": 1, "user": user}))  # type: ignore[arg-type]
+    return reading.Node(SimpleNamespace(params={"timeout_seconds": 1, "user": user}))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("found", "rule"),
     [
         ({"root": [1, 1], "entries": [], "writable": True}, None),
-        ({"root": [1, 1], "entries": [], "writable": False}, shared_mounts.ERR_READ_ONLY % "root"),
-        ({"hangs": True}, shared_mounts.ERR_HANGS % (MOUNT.source, 1)),
-        ({"error": "Stale file handle", "errno": errno.ESTALE}, shared_mounts.ERR_STALE % MOUNT.source),
+        ({"root": [1, 1], "entries": [], "writable": False}, obstacles.ERR_READ_ONLY % "root"),
+        ({"hangs": True}, obstacles.ERR_HANGS % (MOUNT.source, 1)),
+        ({"error": "Stale file handle", "errno": errno.ESTALE}, obstacles.ERR_STALE % MOUNT.source),
         (
             {"error": "Permission denied", "errno": errno.EACCES},
-            shared_mounts.ERR_UNREADABLE % ("root", "Permission denied"),
+            obstacles.ERR_UNREADABLE % ("root", "Permission denied"),
         ),
     ],
 )
 def test_what_was_seen_is_judged(found: dict[str, Any], rule: str | None) -> None:
-    assert [problem.rule for problem in node().judge(MOUNT, found)] == ([rule] if rule else [])
+    assert [problem.rule for problem in obstacles.judge(MOUNT, found, "", 1)] == ([rule] if rule else [])
     if "writable" in found:
-        assert node().judge(MOUNT._replace(writable=False), found) == []
+        assert obstacles.judge(MOUNT._replace(writable=False), found, "", 1) == []
 
 
 def test_paths_of_fstab() -> None:
     text = "# /dev/a /comment ext4\nUUID=1 / xfs defaults 0 0\n\nnas:/x\t/data/  nfs4 ro 0 0\nbroken\n"
-    assert shared_mounts.fstab_paths(text) == ["/", "/data"]
+    assert obstacles.fstab_paths(text) == ["/", "/data"]
 
 
 def test_the_example_of_the_documentation() -> None:
@@ -66,11 +73,11 @@ class Systemd:
         self.is_down = False
         self.path = str(folder / "data")
         self.warnings: list[str] = []
-        monkeypatch.setattr(shared_mounts, "MOUNTINFO", str(self.mountinfo))
-        monkeypatch.setattr(shared_mounts, "NOTES", str(folder / "notes"))
-        monkeypatch.setattr(shared_mounts, "is_enabled", lambda mount: True)
+        monkeypatch.setattr(reading, "MOUNTINFO", str(self.mountinfo))
+        monkeypatch.setattr(reading, "NOTES", str(folder / "notes"))
+        monkeypatch.setattr(settle, "is_enabled", lambda mount: True)
         monkeypatch.setattr(units, "FOLDER", str(folder / "units"))
-        monkeypatch.setattr(shared_mounts.deadline, "run", self.run)
+        monkeypatch.setattr(reading.deadline, "run", self.run)
 
     def run(self, argv: list[str], seconds: int, what: str) -> str:
         if "start" in argv and self.is_down:
@@ -95,7 +102,7 @@ class Systemd:
             set_mode_if_different=lambda path, mode, changed: changed,
         )
         mount = spec.Mount(self.path, "tmpfs", "tmpfs", options, False, "mounted")
-        changes, problems = shared_mounts.settle(shared_mounts.Node(module), mount)  # type: ignore[arg-type]
+        changes, problems = settle.settle(reading.Node(module), mount)  # type: ignore[arg-type]
         self.problems = [problem.rule for problem in problems]
         assert self.is_down or not problems
         return bool(changes), bool(self.warnings)
@@ -120,10 +127,10 @@ def test_another_source_needs_consent(tmp_path: Path, monkeypatch: pytest.Monkey
     systemd.mountinfo.write_text(f"1 1 0:1 / {systemd.path} rw - nfs4 nas:/old rw\n")
     monkeypatch.setattr(spec, "HELPERS", {"nfs4": "/"})
     params = {"timeout_seconds": 1, "user": "", "unmount_ok": unmount_ok}
-    found = shared_mounts.Node(SimpleNamespace(params=params, check_mode=False))  # type: ignore[arg-type]
+    found = reading.Node(SimpleNamespace(params=params, check_mode=False))  # type: ignore[arg-type]
     wanted = spec.Mount(systemd.path, "nas:/new", "nfs4", "", False, "mounted")
-    told = [problem.rule for problem in found.problems_at(wanted)]
-    assert told == ([] if unmount_ok else [shared_mounts.ERR_SOURCE % "nas:/old"])
+    told = [problem.rule for problem in obstacles.problems_at(found, wanted)]
+    assert told == ([] if unmount_ok else [obstacles.ERR_SOURCE % "nas:/old"])
 
 
 def test_a_server_that_goes_away_between_is_told_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,8 +140,8 @@ def test_a_server_that_goes_away_between_is_told_twice(tmp_path: Path, monkeypat
     assert systemd.settle("size=2m", unmount_ok=True) == (False, False)
     reason = "systemctl start failed"
     assert systemd.problems == [
-        shared_mounts.ERR_NOT_MOUNTED % ("tmpfs", reason),
-        shared_mounts.ERR_NOT_BACK % reason,
+        mounting.ERR_NOT_MOUNTED % ("tmpfs", reason),
+        mounting.ERR_NOT_BACK % reason,
     ]
     # The unit is the old one, so the next run goes on from there.
     systemd.is_down = False
@@ -146,7 +153,7 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path, monkeypatch: pytes
     systemd.is_down = True
     systemd.path = "/proc/data"
     assert systemd.settle("size=1m") == (False, False)
-    assert systemd.problems == [shared_mounts.ERR_FOLDER % "No such file or directory"]
+    assert systemd.problems == [mounting.ERR_FOLDER % "No such file or directory"]
 
 
 def test_another_deadline_leaves_the_mount_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,7 +180,7 @@ def test_a_path_in_storage_that_hangs_is_not_touched(tmp_path: Path, monkeypatch
         asked.append(path)
         return {"hangs": True}
 
-    monkeypatch.setattr(shared_mounts.look, "look", hangs)
+    monkeypatch.setattr(reading.look, "look", hangs)
     inside = MOUNT._replace(path=f"{systemd.path}/inside", type="tmpfs")
-    (problem,) = node().problems_at(inside)
-    assert problem.rule == shared_mounts.ERR_ABOVE % (systemd.path, "tmpfs", 1) and asked == [systemd.path]
+    (problem,) = obstacles.problems_at(node(), inside)
+    assert problem.rule == obstacles.ERR_ABOVE % (systemd.path, "tmpfs", 1) and asked == [systemd.path]
