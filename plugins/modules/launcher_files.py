@@ -144,25 +144,16 @@ problems:
   elements: dict
 """
 
-import os
-import stat
-import tempfile
-from typing import Any, NamedTuple, NoReturn
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem, shown
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files import (
-    cluster,
-    environment,
-    fabric,
-    paths,
-    texts,
-)
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import (
-    make_folder,
-    read_text,
-    replace_file,
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files.plan import plan, refuse
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files.replacement import (
+    KEPT_SUFFIX,
+    compare,
+    shown_change,
+    write,
 )
 
 SPEC: dict[str, dict[str, Any]] = {
@@ -181,215 +172,8 @@ SPEC: dict[str, dict[str, Any]] = {
     "profile_enabled": {"type": "bool", "default": True},
     "program": {"type": "str", "required": True},
 }
-#: Put before every path; empty on a node.
-ROOT = ""
-SHARED = "launcher_environment"
-OWN = "launcher_host_environment"
-KEPT_SUFFIX = ".before-gpu-cluster"
 
-NOT_CHANGED = "Nothing was changed.\n%s"
-NOT_WRITTEN = "%s could not be written: %s. All files are as they were."
 WARN_KEPT = "%s was not ours; it is now %s, and nothing of it is in force"
-WARN_LINK = "check mode: no interface has %s yet; taken is %s, as the inventory calls it"
-WARN_UNCOUNTED = (
-    "nobody has counted the GPUs of %s in this run; each takes %d rank(s) here. "
-    "Set gpu_cluster_gpus for them, or run site.yml for all members, which counts"
-)
-ERR_NO_FILE = "it is a link, a folder or something else that is no plain file, or what is above it is no folder"
-ERR_KEPT = "it is not ours, and %s is there already"
-ERR_PROGRAM = "it does not say that it is one of " + texts.OUR_PROGRAM
-ERR_ADDRESS = "it is not the address that launcher_members has for this node, %s"
-
-
-class Current(NamedTuple):
-    """A file as it is; without a mode there is none."""
-
-    text: str = ""
-    mode: int | None = None
-    owner: int = 0
-
-
-class Change(NamedTuple):
-    """One file that is to be replaced or taken away."""
-
-    file: texts.File
-    before: Current
-    foreign: bool
-
-
-def current(path: str) -> Current | None:
-    """The file at this path; nothing when what is there is no plain file."""
-    try:
-        found = os.lstat(path)
-    except FileNotFoundError:
-        return Current()
-    except NotADirectoryError:
-        return None
-    if not stat.S_ISREG(found.st_mode):
-        return None
-    return Current(read_text(path), stat.S_IMODE(found.st_mode), found.st_uid)
-
-
-def compare(files: list[texts.File]) -> tuple[list[Change], list[Problem]]:
-    """What has to change, and what stands in the way."""
-    changes, problems = [], []
-    for file in files:
-        before = current(file.path)
-        if before is None:
-            problems.append(Problem(file.path, "", ERR_NO_FILE, "move it away"))
-            continue
-        foreign = before.mode is not None and bool(before.text.strip()) and file.mark not in before.text
-        if file.text:
-            is_wanted = before == Current(file.text, file.mode, os.geteuid())
-        else:
-            is_wanted = foreign or before.mode is None
-        if is_wanted:
-            continue
-        if foreign and os.path.lexists(file.path + KEPT_SUFFIX):
-            problems.append(Problem(file.path, "", ERR_KEPT % (file.path + KEPT_SUFFIX), "move one of them away"))
-        changes.append(Change(file, before, foreign))
-    return changes, problems
-
-
-def stage(file: texts.File) -> str:
-    """Write the text beside the file, so that a full disk is met before anything has changed."""
-    folder = os.path.dirname(file.path)
-    make_folder(folder)
-    handle, temporary = tempfile.mkstemp(prefix=".ansible-", dir=folder)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as stream:
-            stream.write(file.text)
-            stream.flush()
-            os.fsync(stream.fileno())
-    except OSError:
-        os.unlink(temporary)
-        raise
-    return temporary
-
-
-def commit(module: AnsibleModule, change: Change, temporary: str) -> None:
-    """Put the new file in the place of the old one, or take it away when there is no new one."""
-    path = change.file.path
-    if change.foreign:
-        os.rename(path, path + KEPT_SUFFIX)
-    if not temporary:
-        os.unlink(path)
-        return
-    # Keeps or sets the SELinux context. It also keeps owner and mode of what was there, so these come after.
-    module.atomic_move(temporary, path)
-    os.chown(path, os.geteuid(), -1)
-    os.chmod(path, change.file.mode)
-
-
-def write(module: AnsibleModule, changes: list[Change]) -> None:
-    """Make all changes, or none."""
-    staged: dict[str, str] = {}
-    done: list[Change] = []
-    path, reason = "", ""
-    try:
-        for change in changes:
-            path = change.file.path
-            if change.file.text:
-                staged[path] = stage(change.file)
-        for change in changes:
-            path = change.file.path
-            done.append(change)
-            commit(module, change, staged.get(path, ""))
-        done = []
-    except OSError as error:
-        reason = error.strerror or str(error)
-    finally:
-        # Also when Ansible's own code ends the module in the middle.
-        for temporary in staged.values():
-            if os.path.exists(temporary):
-                os.unlink(temporary)
-        for change in reversed(done):
-            put_back(module, change)
-    if reason:
-        module.fail_json(msg=NOT_WRITTEN % (path, reason))
-
-
-def put_back(module: AnsibleModule, change: Change) -> None:
-    """The file as it was before."""
-    path, before = change.file.path, change.before
-    if change.foreign and os.path.lexists(path + KEPT_SUFFIX):
-        os.replace(path + KEPT_SUFFIX, path)
-    elif before.mode is None:
-        if os.path.lexists(path):
-            os.unlink(path)
-    elif current(path) != before:
-        replace_file(module, path, before.text, before.mode)
-        os.chown(path, before.owner, -1)
-
-
-def slots(module: AnsibleModule) -> Any:
-    """How many ranks each member takes, also one whose GPUs nobody has counted in this run."""
-    names = [str(member.get("name")) for member in module.params["members"]]
-    before = current(ROOT + paths.CLUSTER) or Current()
-    settled, guessed = cluster.settled_slots(module.params["slots"], names, cluster.kept_slots(before.text))
-    for count in sorted({settled[name] for name in guessed}):
-        module.warn(WARN_UNCOUNTED % (", ".join(guessed), count))
-    return settled
-
-
-def plan(module: AnsibleModule) -> tuple[str, dict[str, str], list[texts.File]]:
-    """The interface, the environment and the files of this node; ends the module where something is wrong."""
-    given = dict(module.params, slots=slots(module))
-    whole, problems = cluster.read(given, given["node"])
-    shared, found = environment.names(given["environment"], SHARED)
-    own, further = environment.names(given["host_environment"], OWN)
-    problems += found + further
-    if texts.OUR_PROGRAM not in given["program"]:
-        problems.append(Problem("launcher_program", "", ERR_PROGRAM, "take the program of the collection"))
-    interface = ""
-    if whole is not None:
-        interface, found = ask(module, whole.member(given["node"]), {SHARED: shared, OWN: own})
-        problems += found
-    if problems or whole is None:
-        refuse(module, problems)
-    everywhere = environment.of_cluster(given["ib_disabled"], shared)
-    node = environment.of_node(whole, interface, everywhere, own)
-    files = texts.files(whole, everywhere, node, given["profile_enabled"], given["program"])
-    return interface, node, [file._replace(path=ROOT + file.path) for file in files]
-
-
-def ask(module: AnsibleModule, member: cluster.Member, site: dict[str, dict[str, str]]) -> tuple[str, list[Problem]]:
-    """The node's interface, and what is wrong with it or with the site's lists of interfaces."""
-    problems = []
-    address = module.params["fabric_address"].partition("/")[0] or member.address
-    if address != member.address:
-        fix = "leave it empty, or correct gpu_cluster_fabric_address"
-        problems.append(Problem("launcher_fabric_address", shown(address), ERR_ADDRESS % member.address, fix))
-    module.run_command_environ_update = {"LANG": "C", "LC_ALL": "C"}
-    links = fabric.parse(module.run_command(fabric.COMMAND, check_rc=True)[1])
-    link = fabric.find(links, member.address)
-    if link is None and module.check_mode and member.interface:
-        module.warn(WARN_LINK % (member.address, member.interface))
-        return member.interface, problems
-    problems += fabric.problems(link, links, member.address)
-    if link is not None:
-        present = [one.name for one in links]
-        for variable, values in site.items():
-            problems += environment.interface_problems(values, link.name, present, variable)
-    return link.name if link else "", problems
-
-
-def refuse(module: AnsibleModule, problems: list[Problem]) -> NoReturn:
-    """End the module, nothing changed."""
-    sentences = "\n".join(problem.sentence() for problem in problems)
-    module.fail_json(msg=NOT_CHANGED % sentences, problems=[problem.as_dict() for problem in problems])
-    raise AssertionError("fail_json returned")
-
-
-def shown_change(change: Change) -> dict[str, str]:
-    """One file for --diff."""
-    before, file = change.before, change.file
-    return {
-        "before_header": f"{file.path} ({'absent' if before.mode is None else oct(before.mode)})",
-        "after_header": f"{file.path} ({oct(file.mode) if file.text else 'absent'})",
-        "before": before.text,
-        "after": file.text,
-    }
 
 
 def main() -> None:

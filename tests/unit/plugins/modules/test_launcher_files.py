@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files import paths
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files import paths, plan, replacement
 from ansible_collections.baremetal.gpu_cluster.plugins.modules import launcher_files
 
 PROGRAM = "#!/usr/bin/python3\n# baremetal.gpu_cluster\n"
@@ -48,15 +48,15 @@ files = iter({paths!r})
 def full(descriptor):
     if next(files) == {path!r}:
         raise OSError(28, "No space left on device")
-module.os.fsync = full
+replacement.os.fsync = full
 """
 STUCK = """
-really = module.commit
+really = replacement.commit
 def stuck(mover, change, temporary):
     really(mover, change, temporary)
     if change.file.path.endswith({path!r}):
         raise OSError(1, "Operation not permitted")
-module.commit = stuck
+replacement.commit = stuck
 """
 
 
@@ -69,8 +69,8 @@ def run(root: Path, *links: dict[str, Any], failing: str = "", **changes: Any) -
     start = (
         "import sys; from ansible.module_utils import basic; basic._ANSIBLE_ARGS = sys.stdin.buffer.read();"
         "basic._ANSIBLE_PROFILE = 'legacy'; "
-        f"import {launcher_files.__name__} as module; module.ROOT = {str(root)!r}; "
-        f"module.fabric.COMMAND = ['cat', {str(answer)!r}]\n"
+        f"import {launcher_files.__name__} as module, {plan.__name__} as plan, {replacement.__name__} as replacement; "
+        f"plan.ROOT = {str(root)!r}; plan.fabric.COMMAND = ['cat', {str(answer)!r}]\n"
         f"{failing}\n"
         "module.main()"
     )
@@ -159,7 +159,7 @@ def test_files_of_somebody_else_are_kept_and_named(root: Path) -> None:
     program.parent.mkdir(parents=True)
     program.write_text("#!/bin/sh\necho mine\n")
     result = run(root)
-    assert result["kept"] == [f"{program}{launcher_files.KEPT_SUFFIX}"]
+    assert result["kept"] == [f"{program}{replacement.KEPT_SUFFIX}"]
     assert "was not ours" in json.dumps(result["warnings"])
     assert Path(result["kept"][0]).read_text() == "#!/bin/sh\necho mine\n" and program.read_text() == PROGRAM
     # A second one would overwrite the first.
@@ -191,7 +191,7 @@ def test_what_is_no_plain_file_is_refused(root: Path, what: str) -> None:
         path.symlink_to("/nonexistent")
     before = tree(root)
     result = run(root)
-    assert result["failed"] is True and launcher_files.ERR_NO_FILE in result["msg"]
+    assert result["failed"] is True and replacement.ERR_NO_FILE in result["msg"]
     assert tree(root) == before
 
 
