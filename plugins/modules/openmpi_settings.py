@@ -132,29 +132,10 @@ problems:
   elements: dict
 """
 
-import os
-
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import trust
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.deadline import CommandError, run
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import (
-    read_text,
-    replace_file,
-    restore_file,
-)
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._openmpi import (
-    installation,
-    node,
-    parameter_files,
-    settings,
-    spec,
-)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._openmpi.settle import settle
 
-#: Asking takes a second at most, also on a node that boots.
-ASK_SECONDS = 60
-DAEMONS = {"4.1": "orted", "5": "prted"}
 ARGUMENTS = {
     "prefix": {"type": "path", "required": True},
     "networks": {"type": "list", "elements": "str", "default": []},
@@ -167,182 +148,11 @@ ARGUMENTS = {
     "openblas_num_threads": {"type": "int", "default": 0},
 }
 
-NOT_CHANGED = "Nothing was changed.\n%s"
-NOT_IN_FORCE = "Open MPI does not use what was written, so all files are as before: %s"
-NO_ANSWER = "Open MPI below %s cannot be asked: %s"
-ERR_UNFINISHED = "not all of it could be written"
-ERR_NO_MPI = "there is no Open MPI: %s is missing"
-WARN_LATER = "it is not installed yet, so check mode cannot tell its settings: %s is missing"
-WARN_LIBRARIES = "%s finds its libraries only when mpirun is called with its full path: %s"
-
-
-class Node:
-    """What the installation and the node say, and the files as they are."""
-
-    def __init__(self, module: AnsibleModule, wanted: spec.Wishes) -> None:
-        self.module = module
-        self.wanted = wanted
-        self.found = self._ask()
-        text = run(["ip", "-json", "address"], ASK_SECONDS, "ip address")
-        self.addresses = node.addresses(text)
-
-    def program(self, name: str) -> str:
-        """A program of the installation; PRRTE may be a package of its own."""
-        folders = [os.path.join(self.wanted.prefix, "bin"), "/usr/bin"]
-        paths = [os.path.join(folder, name) for folder in folders]
-        return next(filter(os.path.exists, paths), paths[0])
-
-    def _asked(self, program: str, *arguments: str) -> str:
-        """An answer that no user and no environment has coloured."""
-        libraries = os.path.join(self.wanted.prefix, "lib")
-        clean = [f"HOME={installation.NO_HOME}", "LC_ALL=C", f"LD_LIBRARY_PATH={libraries}"]
-        argv = trust.harmless(["/usr/bin/env", "-i", *clean, program, *arguments], program)
-        return run(argv, ASK_SECONDS, os.path.basename(program))
-
-    def _ask(self) -> installation.Installation:
-        path = os.path.join(self.wanted.prefix, "bin", "ompi_info")
-        found = installation.parse_mpi(self._asked(path, "--all", "--parsable"))
-        prte = self.program("prte_info")
-        if found.generation == "5" and os.path.exists(prte):
-            file, values = installation.parse_prte(self._asked(prte, "--all"))
-            found = found._replace(prte_file=file, prte_values=values)
-        return found
-
-    def again(self) -> None:
-        """Ask once more, after files have changed."""
-        self.found = self._ask()
-
-    @property
-    def daemon(self) -> str:
-        """What mpirun starts on other members."""
-        return self.program(DAEMONS[self.found.generation])
-
-    def without_libraries(self) -> str:
-        """What a session without any settings says when it starts the daemon; empty when it can."""
-        try:
-            run(trust.harmless(["/usr/bin/env", "-i", self.daemon, "--help"], self.daemon), ASK_SECONDS, self.daemon)
-        except CommandError as error:
-            return str(error) if "shared libraries" in str(error) else ""
-        return ""
-
-    def parameters(self) -> settings.Parameters:
-        """Everything that is wanted, by places."""
-        devices = list(self.wanted.ucx_devices)
-        if not devices:
-            interfaces = dict.fromkeys(map(self._interface, self.wanted.networks))
-            for interface in interfaces:
-                devices += [*node.rdma_devices(interface), interface]
-        return settings.parameters(self.wanted, self.found, self.daemon, self._interface, devices)
-
-    def _interface(self, network: str) -> str:
-        one = node.interface_of(network, self.addresses)
-        return one.interface if one else network
-
-    def lacks(self) -> list[Problem]:
-        """What of the node itself does not fit."""
-        text = read_text(node.PORT_RANGE)
-        return node.unreached(self.wanted.networks, self.addresses) + node.outside(self.wanted.ephemeral, text)
-
-    def not_in_force(self, wanted: settings.Parameters) -> list[str]:
-        """What the installation says differently."""
-        sentences = settings.differences(wanted.mpi, self.found.values, self.found.sources)
-        return sentences + settings.differences(wanted.prte, self.found.prte_values, {})
-
-
-def refuse(module: AnsibleModule, problems: list[Problem]) -> None:
-    """Stop with all of them."""
-    sentences = "\n".join(problem.sentence() for problem in problems)
-    module.fail_json(msg=NOT_CHANGED % sentences, problems=[problem.as_dict() for problem in problems])
-
-
-def places(found: installation.Installation, wanted: settings.Parameters) -> dict[str, dict[str, str]]:
-    """The files that matter, with our values."""
-    files = {found.mpi_file: wanted.mpi, parameter_files.ENVIRONMENT_PATH: wanted.environment}
-    if found.prte_file:
-        files[found.prte_file] = wanted.prte
-    return files
-
-
-def block(path: str, text: str, wanted: dict[str, str]) -> str:
-    """The file as it is to be."""
-    if path == parameter_files.ENVIRONMENT_PATH:
-        return parameter_files.with_block(text, wanted, separator="=", first=True)
-    return parameter_files.with_block(text, wanted)
-
-
-def write(module: AnsibleModule, here: Node, wanted: settings.Parameters, texts: dict[str, tuple[str, str]]) -> None:
-    """Replace the files, and put them back when Open MPI does not take them."""
-    existed = {path: os.path.exists(path) for path in texts}
-    wrong = [ERR_UNFINISHED]
-    try:
-        for path, (_before, after) in texts.items():
-            replace_file(module, path, after)
-        here.again()
-        wrong = here.not_in_force(wanted)
-    except (CommandError, OSError) as error:
-        wrong = [str(error)]
-    finally:
-        # Also when Ansible's own code ends the module in the middle.
-        for path, (before, _after) in texts.items():
-            if wrong and read_text(path) != before:
-                restore_file(module, path, before, existed[path])
-    if wrong:
-        module.fail_json(msg=NOT_IN_FORCE % "; ".join(wrong))
-
-
-def apply(module: AnsibleModule, here: Node) -> None:
-    """Compare, write, verify, answer."""
-    problems = settings.unusable(here.wanted, here.found)
-    if problems:
-        refuse(module, problems)
-    wanted = here.parameters()
-    files = places(here.found, wanted)
-    current = {path: read_text(path) for path in files}
-    for path, values in files.items():
-        problems += parameter_files.conflicts(path, current[path], values)
-    lacks = here.lacks()
-    if problems or (lacks and not module.check_mode):
-        refuse(module, problems + lacks)
-    afterwards = {path: block(path, current[path], values) for path, values in files.items()}
-    texts = {path: (current[path], after) for path, after in afterwards.items() if after != current[path]}
-    overridden = [line for path in files for line in parameter_files.overridden(path, current[path], files[path])]
-    libraries = here.without_libraries()
-    warnings = [problem.sentence() for problem in lacks] + (overridden if texts else [])
-    warnings += [WARN_LIBRARIES % (here.daemon, libraries)] if libraries else []
-    if texts and not module.check_mode:
-        write(module, here, wanted, texts)
-    elif not texts and (wrong := here.not_in_force(wanted)):
-        module.fail_json(msg=NOT_IN_FORCE % "; ".join(wrong))
-    for sentence in warnings:
-        module.warn(sentence)
-    diff = [
-        {"before_header": path, "after_header": path, "before": before, "after": after}
-        for path, (before, after) in texts.items()
-    ]
-    named = {path: values for path, values in files.items() if values}
-    module.exit_json(
-        changed=bool(texts), version=here.found.version, files=named, overridden=overridden, diff=diff if diff else {}
-    )
-
 
 def main() -> None:
     """Check, ask, apply."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    wanted, problems = spec.read(module.params)
-    if problems:
-        refuse(module, problems)
-    program = os.path.join(wanted.prefix, "bin", "ompi_info")
-    if not os.path.exists(program):
-        if not module.check_mode:
-            fix = "install it, or name its folder"
-            refuse(module, [Problem("openmpi_prefix", wanted.prefix, ERR_NO_MPI % program, fix)])
-        module.warn(WARN_LATER % program)
-        module.exit_json(changed=True, version="", files={}, overridden=[])
-    try:
-        here = Node(module, wanted)
-    except CommandError as error:
-        module.fail_json(msg=NO_ANSWER % (wanted.prefix, error))
-    apply(module, here)
+    module.exit_json(**settle(module))
 
 
 if __name__ == "__main__":

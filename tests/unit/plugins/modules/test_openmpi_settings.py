@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._openmpi import settle
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import make_port_plan
 from ansible_collections.baremetal.gpu_cluster.plugins.modules import openmpi_settings
 
@@ -77,9 +78,9 @@ class Prefix:
         start = (
             "import sys; from ansible.module_utils import basic; basic._ANSIBLE_ARGS = sys.stdin.buffer.read();"
             "basic._ANSIBLE_PROFILE = 'legacy'; "
-            f"from {openmpi_settings.__name__} import main, parameter_files; "
+            f"from {openmpi_settings.__name__} import main; from {settle.__name__} import parameter_files; "
             f"parameter_files.ENVIRONMENT_PATH = {str(self.environment)!r}\n"
-            f"import {openmpi_settings.__name__} as module\n{failing}\nmain()"
+            f"import {settle.__name__} as module\n{failing}\nmain()"
         )
         environment = dict(
             os.environ, HOME=str(self.folder), PYTHONPATH=os.pathsep.join(entry for entry in sys.path if entry)
