@@ -161,100 +161,11 @@ running:
     net.ipv4.tcp_rmem: 4096 131072 104857600
 """
 
-import glob
-import os
-import re
-from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import (
-    read_text,
-    replace_file,
-    restore_file,
-)
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._tuning import boot, dropins, kernel, values
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._tuning.parameters import (
-    EXTRA,
-    Parameter,
-    file_text,
-    wanted_parameters,
-)
-
-NOT_CHANGED = "Refused, nothing was changed:\n%s"
-PUT_BACK = "Failed, everything was put back: %s"
-LEFT = "%s is no longer in the list; the value that it has, %s, stays until the next boot"
-
-#: Where tuned notes its profile, that it runs, and that it starts at boot.
-TUNED_PROFILE = "/etc/tuned/active_profile"
-TUNED_MARKS = ("/run/tuned/tuned.pid", "/etc/systemd/system/multi-user.target.wants/tuned.service")
-
-
-class ProcSys:
-    """The running kernel behind ``/proc/sys``."""
-
-    @staticmethod
-    def _path(key: str) -> str:
-        return os.path.join("/proc/sys", values.path_of(key))
-
-    def read(self, key: str) -> str | None:
-        """The running value, or None when there is no such key."""
-        try:
-            with open(self._path(key), encoding="ascii", errors="replace") as stream:
-                return stream.read().strip()
-        except OSError:
-            return None
-
-    def refusal(self, key: str) -> str:
-        """Why the key cannot be written: found by writing what it already holds."""
-        value = self.read(key)
-        return self.write(key, value) if value is not None else kernel.ERR_NO_SUCH_KEY
-
-    def write(self, key: str, value: str) -> str:
-        """Set the running value; the reason when it was refused, else empty."""
-        try:
-            with open(self._path(key), "w", encoding="ascii") as stream:
-                stream.write(value + "\n")
-        except OSError as error:
-            return error.strerror or str(error)
-        return ""
-
-    def keys(self) -> Iterator[str]:
-        """All keys of the network, for a hint about a mistyped one."""
-        for folder, _folders, names in os.walk("/proc/sys/net"):
-            for name in names:
-                yield values.key_of(os.path.relpath(os.path.join(folder, name), "/proc/sys"))
-
-    def congestion_controls(self) -> tuple[list[str], list[str]]:
-        """Those that the kernel has, and those that it can load as modules."""
-        available = (self.read("net.ipv4.tcp_available_congestion_control") or "").split()
-        pattern = f"/lib/modules/{os.uname().release}/kernel/net/ipv4/tcp_*.ko*"
-        found = [re.match(r"tcp_(\w+)\.ko", os.path.basename(path)) for path in glob.glob(pattern)]
-        # tcp_diag is what ss asks, the only module of this name that is no congestion control.
-        return available, sorted(match.group(1) for match in found if match and match.group(1) != "diag")
-
-
-def tuned() -> boot.Tuned:
-    """What tuned will do when it starts; nothing when it neither runs nor starts at boot."""
-    names = read_text(TUNED_PROFILE).split() if any(os.path.lexists(mark) for mark in TUNED_MARKS) else []
-    if not names:
-        return boot.Tuned()
-    paths = [path for folder in boot.TUNED_FOLDERS for path in glob.glob(f"{folder}/*/tuned.conf")]
-    settings = boot.tuned_settings(names, {path: read_text(path) for path in paths})
-    main = read_text(boot.TUNED_SETTINGS)
-    return boot.Tuned(" ".join(names), boot.reapplies(main), settings, boot.excluded(main))
-
-
-def overrides(
-    parameters: list[Parameter], own: dropins.ConfFile, files: list[dropins.ConfFile]
-) -> list[dropins.Override]:
-    """Which values another file changes later, and the file."""
-    at_boot = boot.boot_overrides(parameters, own, files)
-    named = {found.variable for found in at_boot}
-    by_tuned = boot.tuned_overrides(parameters, tuned(), read_text(boot.SYSCTL_CONF))
-    return at_boot + [found for found in by_tuned if found.variable not in named]
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._tuning.parameters_settle import settle
 
 
 def arguments() -> dict[str, Any]:
@@ -284,65 +195,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec=arguments(), required_together=[("link_gbit", "rtt_ms")], supports_check_mode=True
     )
-    given = dict(module.params)
-    path = given.pop("path")
-    report, accept = given.pop("unsettable") == "report", given.pop("overridden") == "report"
-    parameters, problems = wanted_parameters(**given)
-    text, before, existed = file_text(parameters), read_text(path), os.path.exists(path)
-    running, files = ProcSys(), dropins.read(boot.FOLDERS)
-    plan = kernel.compare(parameters, running)
-    found = overrides(parameters, dropins.ConfFile(path, text), files)
-
-    problems += boot.folder_problems(path)
-    problems += boot.rails_problems(parameters, files)
-    problems += kernel.congestion_problems(parameters, *running.congestion_controls())
-    mistyped = kernel.mistyped_problems(parameters, running, running.keys(), report=report)
-    problems += mistyped
-    if not report:
-        problems += kernel.unsettable_problems(parameters, plan.unsettable, [entry.variable for entry in mistyped])
-    if not accept:
-        problems += [override.problem(EXTRA) for override in found]
-    overridden = [override.as_dict() for override in found]
-    if problems:
-        module.fail_json(
-            msg=NOT_CHANGED % "\n".join(problem.sentence() for problem in problems),
-            problems=[problem.as_dict() for problem in problems],
-            unsettable=[asdict(entry) for entry in plan.unsettable],
-            overridden=overridden,
-        )
-
-    outcome = kernel.expected(plan)
-    if not module.check_mode:
-        # The file first: when it cannot be written, no running value was touched yet.
-        if before != text:
-            replace_file(module, path, text)
-        try:
-            outcome = kernel.settle(plan, running, report=report)
-        except kernel.RefusedError as error:
-            restore_file(module, path, before, existed)
-            module.fail_json(msg=PUT_BACK % error, unsettable=[asdict(entry) for entry in error.unsettable])
-
-    for entry in outcome.unsettable:
-        module.warn(entry.sentence())
-    for override in found:
-        module.warn(f"{override.variable} = {override.wanted}: {override.sentence()}")
-    for key in sorted(values.key_of(dropped) for dropped in set(boot.parse(before)) - {one.path for one in parameters}):
-        module.warn(LEFT % (key, running.read(key)))
-    module.exit_json(
-        changed=outcome.changed or before != text,
-        unsettable=[asdict(entry) for entry in outcome.unsettable],
-        overridden=overridden,
-        running=outcome.after,
-        diff=[
-            {"before_header": path, "after_header": path, "before": before, "after": text},
-            {
-                "before_header": "running kernel",
-                "after_header": "running kernel",
-                "before": "".join(f"{key} = {value}\n" for key, value in outcome.before.items()),
-                "after": "".join(f"{key} = {value}\n" for key, value in outcome.after.items()),
-            },
-        ],
-    )
+    module.exit_json(**settle(module))
 
 
 if __name__ == "__main__":
