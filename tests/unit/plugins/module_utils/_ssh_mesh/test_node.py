@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm.ssh_connection import SshConnection
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import files, node
-from ansible_collections.baremetal.gpu_cluster.plugins.modules import ssh_mesh
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import files, node, report
 
 OWN = pwd.getpwuid(os.getuid())
 PLAN: dict[str, Any] = {
@@ -76,7 +75,7 @@ def test_a_private_key_is_never_shown(made: node.Node) -> None:
     path = files.user_key(OWN.pw_name)
     before = {path: node.look(path)}
     Path(path).chmod(0o644)
-    (shown,) = ssh_mesh.diffs([node.Entry(path, before[path].data or b"", 0o640)], before)
+    (shown,) = report.diffs([node.Entry(path, before[path].data or b"", 0o640)], before)
     assert "a private key" in shown["before"] and "BEGIN" not in shown["before"] + shown["after"]
 
 
