@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import trust
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.deadline import CommandError, run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import trust
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import read_text
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._openmpi import installation, node, settings, spec
 

@@ -28,6 +28,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent
     run_state,
     steps,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import worker_state
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import step as facts
 from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _node_program
 
@@ -39,7 +40,7 @@ MODULE = "baremetal.gpu_cluster.collective_go"
 STEP = """
 from __future__ import annotations
 import os, sys
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import limits, worker_state
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import limits
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.service import unit_name
 SPEC = {"run_id": {"type": "str"}, "ranks": {"type": "list", "elements": "int"}, "breaks": {"type": "bool"},
         "world_size": {"type": "int", "default": 3}, "master_address": {"type": "str"}, "master_port": {"type": "int"}}
