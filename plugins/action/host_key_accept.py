@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from typing import Any
 
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import file_lock, sanitize
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import file_lock, files, sanitize
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_keys import decision
 
 #: Another run holds the lock while it writes one file.
@@ -82,18 +81,8 @@ def replace_locked(path: str, before: str, after: str, found: decision.Decision)
         file_lock.take(descriptor, folder, LOCK_SECONDS)
         now = read_text(path)
         text = after if now == before else decision.rewrite(now, found.accepted)
-        handle, temporary = tempfile.mkstemp(prefix=".known_hosts-", dir=folder)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape", newline="") as stream:
-                stream.write(text)
-                stream.flush()
-                os.fsync(stream.fileno())
-            # known_hosts is public; mkstemp gives 0600, as ssh itself does. Where a file was, its mode stays.
-            if os.path.exists(path):
-                os.chmod(temporary, os.stat(path).st_mode & 0o7777)
-            os.replace(temporary, path)
-        finally:
-            if os.path.exists(temporary):
-                os.unlink(temporary)
+        # The mode of an existing file stays; a new one gets that which ssh itself gives.
+        mode = os.stat(path).st_mode & 0o7777 if os.path.exists(path) else 0o600
+        files.replace(path, text, mode)
     finally:
         os.close(descriptor)

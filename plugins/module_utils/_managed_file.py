@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from typing import Protocol
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import files
 
 
 class Mover(Protocol):
@@ -40,19 +41,9 @@ def make_folder(path: str) -> None:
 
 def replace_file(module: Mover, path: str, text: str, mode: int = 0o644) -> None:
     """Write ``text`` beside the file, sync it, and rename it over the old one."""
-    folder = os.path.dirname(os.path.abspath(path))
-    make_folder(folder)
-    handle, temporary = tempfile.mkstemp(prefix=".ansible-", dir=folder)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(temporary, mode)
+    make_folder(os.path.dirname(os.path.abspath(path)))
+    with files.written_beside(path, text, mode) as temporary:
         module.atomic_move(temporary, path)
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
     module.set_mode_if_different(path, mode, False)
 
 

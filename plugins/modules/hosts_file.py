@@ -68,10 +68,10 @@ conflicts:
 """
 
 import os
-import tempfile
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import files
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._hosts_file import KEEP, REMOVE, wanted_hosts_file
 
 
@@ -87,17 +87,9 @@ def read(path: str) -> bytes:
 def write(module: AnsibleModule, path: str, content: bytes) -> None:
     """Replace the file in one step; owner, mode and context are those of the old one, a new one is 0644."""
     is_new = not os.path.exists(path)
-    handle, temporary = tempfile.mkstemp(prefix=".ansible-hosts-", dir=os.path.dirname(path))
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
+    with files.written_beside(path, content, 0o600) as temporary:
         # A mount point cannot be renamed over: unsafe_writes overwrites the file then, and only then.
         module.atomic_move(temporary, path, unsafe_writes=True)
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
     if is_new:
         module.set_mode_if_different(path, 0o644, False)
 

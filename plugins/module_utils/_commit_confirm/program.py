@@ -15,9 +15,10 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from typing import Any
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import files
 
 COMMAND_SECONDS = 20
 #: The answer of the module that started this program must be on its way before a link goes down.
@@ -46,12 +47,7 @@ class NotConfirmed(ChangeError):
 
 def write_json(path: str, value: Any) -> None:
     """Write a file so that a reader sees the old or the new content, also after a loss of power."""
-    temporary = path + ".tmp"
-    with open(temporary, "w", encoding="utf-8") as stream:
-        json.dump(value, stream)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(temporary, path)
+    files.replace(path, json.dumps(value))
 
 
 def read_text(path: str) -> str | None:
@@ -65,19 +61,8 @@ def read_text(path: str) -> str | None:
 
 def write_whole(path: str, text: str, mode: int) -> None:
     """Write beside the file, sync, rename: nobody ever reads a part, and a full disk leaves the old file."""
-    folder = os.path.dirname(path)
-    os.makedirs(folder, mode=0o755, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=".gpu-cluster-", dir=folder)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(temporary, mode)
-        os.replace(temporary, path)
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
+    os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
+    files.replace(path, text, mode)
 
 
 def put_back(path: str, text: str | None, mode: int) -> None:

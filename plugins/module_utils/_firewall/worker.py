@@ -23,6 +23,7 @@ import hashlib
 import os
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import files
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm.program import (
     ChangeError,
     Program,
@@ -76,14 +77,8 @@ def tree(folder: str) -> dict[str, dict[str, Any]]:
 
 def write_bytes(path: str, held: dict[str, Any]) -> None:
     """Write one file of a ``tree`` beside its place, and rename it."""
-    temporary = f"{path}.gpu-cluster"
-    with open(temporary, "wb") as stream:
-        stream.write(held["data"].encode("latin-1"))
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.chmod(temporary, held["mode"])
-    os.chown(temporary, *held["owner"])
-    os.replace(temporary, path)
+    user, group = held["owner"]
+    files.replace(path, held["data"].encode("latin-1"), held["mode"], (user, group))
 
 
 def restore(folder: str, held: dict[str, dict[str, Any]], only: list[str] | None = None) -> None:

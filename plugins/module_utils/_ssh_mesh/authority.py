@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Callable, NamedTuple
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import file_lock
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import file_lock, files
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import nearest_host
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import certificate
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh.certificate import HOST, USER, Wanted
@@ -37,7 +37,6 @@ LEDGER = "issued.jsonl"
 KRL = "revoked_keys"
 MADE_FROM = "revoked_keys.sha256"
 LOCK = ".lock"
-TEMPORARY = ".new-"
 PRIVATE_KEYS = tuple(f"{kind}_ca" for kind in (HOST, USER))
 IGNORE = ".gitignore"
 IGNORE_HEADER = "# Written by role ssh_mesh: private keys that are not encrypted stay out of git. See docs/ssh.md.\n"
@@ -255,7 +254,7 @@ class Authority:
             return ""
         ours = {LOCK, LEDGER, KRL, MADE_FROM, *(revoked_file(kind) for kind in (HOST, USER))}
         ours |= {f"{name}.pub" for name in PRIVATE_KEYS}
-        return next((name for name in names if name not in ours and not name.startswith(TEMPORARY)), "")
+        return next((name for name in names if name not in ours and not name.startswith(files.PREFIX)), "")
 
     def _refuse_folder(self) -> None:
         """Refuse what is there when no authority can be made of it, before anything of it is changed."""
@@ -335,17 +334,7 @@ class Authority:
 
     def _write(self, name: str, data: bytes, mode: int = 0o644) -> None:
         """Replace a file in one step."""
-        handle, temporary = tempfile.mkstemp(prefix=TEMPORARY, dir=self.folder)
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(data)
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.chmod(temporary, mode)
-            os.replace(temporary, self.path(name))
-        finally:
-            if os.path.exists(temporary):
-                os.unlink(temporary)
+        files.replace(self.path(name), data, mode)
 
     def ensure(self, dry: bool = False) -> bool:
         """Make what is missing. Whether anything was, or would be. dry: only look."""
@@ -372,7 +361,7 @@ class Authority:
         private, public = f"{kind}_ca", f"{kind}_ca.pub"
         if os.path.exists(self.path(public)):
             return
-        with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=self.folder) as folder:
+        with tempfile.TemporaryDirectory(prefix=files.PREFIX, dir=self.folder) as folder:
             new = os.path.join(folder, private)
             if os.path.exists(self.path(private)):
                 with self._plain(kind) as plain, open(plain, encoding="ascii") as stream:
@@ -406,7 +395,7 @@ class Authority:
 
     def _make_krl(self) -> bytes:
         """The list of revoked keys that nodes read. Serials belong to an authority, so each has its section."""
-        with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=self.folder) as folder:
+        with tempfile.TemporaryDirectory(prefix=files.PREFIX, dir=self.folder) as folder:
             krl = os.path.join(folder, KRL)
             self._run("ssh-keygen", "-q", "-k", "-f", krl)
             for kind in (HOST, USER):
@@ -457,7 +446,7 @@ class Authority:
 
     def _sign(self, wanted: Wanted, entry: Mapping[str, Any]) -> str:
         with (
-            tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=self.folder) as folder,
+            tempfile.TemporaryDirectory(prefix=files.PREFIX, dir=self.folder) as folder,
             self._plain(wanted.kind) as plain,
         ):
             public = os.path.join(folder, "key.pub")

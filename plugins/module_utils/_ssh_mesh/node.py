@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.files import replace
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm.ssh_connection import SshConnection
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import make_folder
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import certificate, files, sshd
@@ -269,18 +270,7 @@ class Node:
         make_folder(folder)
         if os.path.isdir(entry.path) and not os.path.islink(entry.path):
             raise MeshError(f"{entry.path} is a folder, expected a file or nothing. Remove it")
-        handle, temporary = tempfile.mkstemp(prefix=".ansible-", dir=folder)
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(entry.data)
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.chown(temporary, entry.uid, entry.gid)
-            os.chmod(temporary, entry.mode)
-            os.replace(temporary, entry.path)
-        finally:
-            if os.path.exists(temporary):
-                os.unlink(temporary)
+        replace(entry.path, entry.data, entry.mode, (entry.uid, entry.gid))
         self.module.set_default_selinux_context(entry.path, False)
 
     def make_user_key(self, user: str) -> None:

@@ -15,7 +15,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import file_lock
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import file_lock, files
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.environment import (
     RECORD,
     Environment,
@@ -136,11 +136,7 @@ def read_json(path: str) -> dict[str, Any]:
 
 def write_json(path: str, content: Mapping[str, Any]) -> None:
     """A record, in one step and synced: the folder counts as complete from here on, also after a loss of power."""
-    with open(path + ".new", "w", encoding="utf-8") as stream:
-        json.dump(content, stream, indent=2, sort_keys=True)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.rename(path + ".new", path)
+    files.replace(path, json.dumps(content, indent=2, sort_keys=True))
 
 
 def closed_parent(path: str) -> str:

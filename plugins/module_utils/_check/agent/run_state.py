@@ -9,11 +9,13 @@ All commands go through an injected ``run`` (``AnsibleModule.run_command`` fits)
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import time
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import files
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import progress_note, service, worker
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.service import Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import probe_answer
@@ -79,13 +81,9 @@ def _hand(run_id: str, name: str, data: dict[str, Any]) -> None:
     directory = run_dir(run_id)
     if not os.path.isdir(directory):
         raise UnitError(f"{directory} does not exist: no worker of run {run_id} was started on this node")
-    temporary = os.path.join(directory, f".{name}")
     try:
         group = os.stat(os.path.join(directory, "job.json")).st_gid
-        worker.write_json(temporary, data)
-        os.chmod(temporary, 0o640)
-        os.chown(temporary, 0, group)
-        os.replace(temporary, os.path.join(directory, name))
+        files.replace(os.path.join(directory, name), json.dumps(data), 0o640, (0, group), sync=False)
     except OSError as error:
         raise UnitError(explained(error, directory)) from None
 

@@ -13,6 +13,7 @@ import contextlib
 import os
 from collections.abc import Mapping
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import files
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
     CLUSTER,
     WARNING,
@@ -74,23 +75,10 @@ def write(folder: str, contents: Mapping[str, str]) -> dict[str, str]:
     for name, text in contents.items():
         try:
             os.makedirs(folder, exist_ok=True)
-            _write_whole(os.path.join(folder, name), text)
+            files.replace(os.path.join(folder, name), text, sync=False)
         except OSError as error:
             missing[name] = _reason(error)
     return missing
-
-
-def _write_whole(path: str, text: str) -> None:
-    """The name holds the process: two checks may write into one folder."""
-    temporary = f"{path}.{os.getpid()}.tmp"
-    try:
-        with open(temporary, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        os.replace(temporary, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.remove(temporary)
-        raise
 
 
 def _reason(error: OSError) -> str:

@@ -398,10 +398,10 @@ def test_a_full_disk_is_an_answer_and_leaves_nothing(base: Path, monkeypatch: py
 def test_a_disk_that_is_full_when_the_job_comes_is_an_answer(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     launch.start(Systemd(told()), "run-1", JOB, "python3", "", 1)
 
-    def full(*_arguments: Any) -> None:
+    def full(*_arguments: Any, **_options: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(run_state.worker, "write_json", full)
+    monkeypatch.setattr(run_state.files, "replace", full)
     with pytest.raises(run_state.UnitError, match=r"no space is left for .*run-1, which needs 1 MiB"):
         run_state.go("run-1", {"ranks": [0]})
     assert not (base / "run-1" / "go.json").exists()
