@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import iproute
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.addresses import (
     is_loopback_name,
     whole_number,
@@ -141,21 +141,19 @@ class Observed:
 
 def parse_links(text: str) -> tuple[Link, ...]:
     """The output of ``ip -d -j link show``; raises ValueError when it is something else."""
-    links = []
-    for entry in json.loads(text or "[]"):
-        flags = entry.get("flags", [])
-        links.append(
-            Link(
-                name=str(entry["ifname"]),
-                # A port of a bond shows the bond's address, and its own one beside it.
-                mac=str(entry.get("permaddr") or entry.get("address") or "").lower(),
-                is_up="UP" in flags,
-                has_carrier="LOWER_UP" in flags,
-                min_mtu=int(entry.get("min_mtu") or 0),
-                max_mtu=int(entry.get("max_mtu") or 0),
-                kind=str((entry.get("linkinfo") or {}).get("info_kind") or ""),
-            )
+    links = [
+        Link(
+            name=link.name,
+            # A port of a bond shows the bond's address, and its own one beside it.
+            mac=link.permanent_mac or link.mac,
+            is_up="UP" in link.flags,
+            has_carrier="LOWER_UP" in link.flags,
+            min_mtu=link.min_mtu,
+            max_mtu=link.max_mtu,
+            kind=link.kind,
         )
+        for link in iproute.links(text or "[]")
+    ]
     return tuple(sorted(links, key=lambda link: link.name))
 
 

@@ -10,9 +10,10 @@ cards in one subnet have one way back, unless there is a routing rule for the ad
 from __future__ import annotations
 
 import ipaddress
-import json
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import iproute
 
 ADDRESSES = ("ip", "-j", "-6", "address", "show", "scope", "global")
 
@@ -38,10 +39,7 @@ class Rail(NamedTuple):
 def rails(addresses: str, peers: Sequence[str]) -> list[Rail]:
     """The addresses that share a subnet with another card of this node and with a member."""
     held = [
-        (link["ifname"], ipaddress.IPv6Interface(f"{one['local']}/{one['prefixlen']}"))
-        for link in json.loads(addresses)
-        for one in link.get("addr_info", [])
-        if "local" in one
+        (link.name, ipaddress.IPv6Interface(one.cidr)) for link in iproute.links(addresses) for one in link.addresses
     ]
     own = {interface.ip for _name, interface in held}
     members = [address for address in map(ipaddress.IPv6Address, peers) if address not in own]
@@ -58,7 +56,7 @@ def warnings(ways: Mapping[Rail, str]) -> list[str]:
     """A sentence for each rail whose answers, by the output of its question, leave through another card."""
     said = []
     for rail, answer in ways.items():
-        device = (json.loads(answer or "[]") or [{}])[0].get("dev", rail.interface)
-        if device != rail.interface:
+        device = next((route.device for route in iproute.routes(answer or "[]")), "")
+        if device not in ("", rail.interface):
             said.append(WARNING % (rail.address, rail.interface, rail.peer, device))
     return said

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 from typing import NamedTuple
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import iproute
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem, shown
 
 COMMAND = ["ip", "-json", "address", "show"]
@@ -34,12 +34,10 @@ class Link(NamedTuple):
 
 def parse(text: str) -> list[Link]:
     """Read the answer; flags as in ip-address(8)."""
-    links = []
-    for entry in json.loads(text or "[]"):
-        flags = entry.get("flags", [])
-        addresses = tuple(str(one["local"]) for one in entry.get("addr_info", []) if "local" in one)
-        links.append(Link(str(entry["ifname"]), "UP" in flags, "LOWER_UP" in flags, addresses))
-    return links
+    return [
+        Link(link.name, "UP" in link.flags, "LOWER_UP" in link.flags, tuple(one.local for one in link.addresses))
+        for link in iproute.links(text or "[]")
+    ]
 
 
 def find(links: list[Link], address: str) -> Link | None:

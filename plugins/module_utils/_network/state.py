@@ -10,11 +10,10 @@ The module runs ``COMMANDS``, reads the files that ``PATTERNS`` match and lists 
 from __future__ import annotations
 
 import ipaddress
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import iproute
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.addresses import address_of
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import ifcfg, keyfile, rails
 
@@ -153,43 +152,31 @@ def with_details(state: NodeState, text: str) -> NodeState:
 
 def parse_links(text: str) -> dict[str, Link]:
     """The interfaces out of ``ip -j -d address``."""
-    return {entry["ifname"]: _link(entry) for entry in json.loads(text or "[]") if entry.get("ifname")}
+    return {link.name: _link(link) for link in iproute.links(text or "[]")}
 
 
-def _link(entry: Mapping[str, Any]) -> Link:
-    info = entry.get("linkinfo", {})
-    kind = info.get("info_kind", "")
-    # A bond gives its ports one address; iproute2 before 5.6 tells the card's own only as a property of the port.
-    permanent = entry.get("permaddr") or info.get("info_slave_data", {}).get("perm_hwaddr")
-    held = [
-        str(ipaddress.ip_interface(f"{item['local']}/{item['prefixlen']}"))
-        for item in entry.get("addr_info", [])
-        if "local" in item and not item.get("tentative") and not item.get("dadfailed")
-    ]
+def _link(found: iproute.Link) -> Link:
+    held = [one.cidr for one in found.addresses if not one.tentative and not one.duplicated]
     return Link(
-        name=entry["ifname"],
-        type=entry.get("link_type", "unknown"),
-        kind=kind,
-        mac=str(permanent or entry.get("address", "")).lower(),
-        mtu=int(entry.get("mtu", 0)),
-        min_mtu=int(entry.get("min_mtu", 0)),
-        max_mtu=int(entry.get("max_mtu", 0)),
-        addresses=frozenset(held),
-        master=entry.get("master", ""),
-        parent=entry.get("link", "") if kind == "vlan" else "",
-        vlan_id=int(info.get("info_data", {}).get("id", 0)) if kind == "vlan" else 0,
+        name=found.name,
+        type=found.type or "unknown",
+        kind=found.kind,
+        # A bond gives its ports one address.
+        mac=found.permanent_mac or found.mac,
+        mtu=found.mtu,
+        min_mtu=found.min_mtu,
+        max_mtu=found.max_mtu,
+        addresses=frozenset(str(ipaddress.ip_interface(cidr)) for cidr in held),
+        master=found.master,
+        parent=found.parent,
+        vlan_id=found.vlan_id,
     )
 
 
 def parse_default_routes(text: str, version: int) -> list[DefaultRoute]:
     """The default routes out of ``ip -j -4 route show default`` or ``-6``, each hop of one with several."""
-    found = []
-    for entry in json.loads(text or "[]"):
-        for hop in entry.get("nexthops") or [entry]:
-            gateway = hop.get("gateway") or hop.get("via", {}).get("host", "")
-            if hop.get("dev"):
-                found.append(DefaultRoute(version, hop["dev"], gateway))
-    return found
+    routes = iproute.routes(text or "[]")
+    return [DefaultRoute(version, route.device, route.gateway) for route in routes if route.device]
 
 
 def parse_active(text: str) -> dict[str, str]:

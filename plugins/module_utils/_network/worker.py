@@ -13,7 +13,6 @@ from __future__ import annotations
 import errno
 import glob
 import hashlib
-import json
 import os
 import re
 import socket
@@ -23,6 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import iproute
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm.program import (
     ChangeError,
     Program,
@@ -73,15 +73,11 @@ def checkpoint_call(method: str, *arguments: str) -> str:
 def interfaces() -> dict[str, dict[str, Any]]:
     """MTU and addresses of every interface; IPv6 link-local addresses, which come and go, are left out."""
     return {
-        link["ifname"]: {
-            "mtu": link["mtu"],
-            "addresses": sorted(
-                f"{entry['local']}/{entry['prefixlen']}"
-                for entry in link.get("addr_info", [])
-                if "local" in entry and entry.get("scope") != "link" and not entry.get("tentative")
-            ),
+        link.name: {
+            "mtu": link.mtu,
+            "addresses": sorted(one.cidr for one in link.addresses if one.scope != "link" and not one.tentative),
         }
-        for link in json.loads(command("ip", "-j", "address"))
+        for link in iproute.links(command("ip", "-j", "address"))
     }
 
 
@@ -94,11 +90,8 @@ def in_words(found: dict[str, Any] | None) -> str:
 
 def default_routes() -> list[str]:
     """Gateway and device of the default routes of both families."""
-    found = []
-    for family in ("-4", "-6"):
-        for entry in json.loads(command("ip", "-j", family, "route", "show", "default") or "[]"):
-            found.append(f"{entry.get('gateway', '')} {entry.get('dev', '')}")
-    return sorted(found)
+    shown = [command("ip", "-j", family, "route", "show", "default") for family in ("-4", "-6")]
+    return sorted(f"{route.gateway} {route.device}" for text in shown for route in iproute.routes(text or "[]"))
 
 
 def keyfile_digests() -> dict[str, str]:
@@ -200,20 +193,15 @@ def echo(interface: str, target: str, size: int) -> str:
 
 def has_answered(neighbours: str) -> bool:
     """Whether the kernel knows, by what ``ip -j neigh show`` printed, how to send to a machine on the wire."""
-    states = {state for entry in json.loads(neighbours or "[]") for state in entry.get("state", ())}
+    states = {state for one in iproute.neighbours(neighbours or "[]") for state in one.states}
     return bool(states - {"INCOMPLETE", "FAILED", "NONE"})
 
 
 def routers_in_use() -> set[tuple[str, str]]:
     """Interface and address of the routers of all routes, in all tables of both families."""
-    found = set()
-    for family in ("-4", "-6"):
-        for entry in json.loads(command("ip", "-j", family, "route", "show", "table", "all") or "[]"):
-            for hop in entry.get("nexthops") or [entry]:
-                router = hop.get("gateway") or hop.get("via", {}).get("host", "")
-                if router:
-                    found.add((hop.get("dev", ""), router))
-    return found
+    shown = [command("ip", "-j", family, "route", "show", "table", "all") for family in ("-4", "-6")]
+    routes = [route for text in shown for route in iproute.routes(text or "[]")]
+    return {(route.device, route.gateway) for route in routes if route.gateway}
 
 
 def router_answers(interface: str, router: str) -> bool:
@@ -428,17 +416,17 @@ class Worker(Program):
 
     def missing(self) -> list[str]:
         """What the running system still lacks."""
-        links = {link["ifname"]: link for link in json.loads(command("ip", "-j", "address"))}
+        links = {link.name: link for link in iproute.links(command("ip", "-j", "address"))}
         found = []
         for entry in self.job["expect"]:
             name, link = entry["interface"], links.get(entry["interface"])
             if link is None:
                 found.append(f"there is no interface {name}")
                 continue
-            held = {f"{one['local']}/{one['prefixlen']}": one for one in link.get("addr_info", []) if "local" in one}
+            held = {one.cidr: one for one in link.addresses}
             for address in entry["addresses"]:
                 one = held.get(address)
-                if one and not one.get("tentative"):
+                if one and not one.tentative:
                     continue
                 if address in self.taken(name):
                     found.append(f"{name}: {has_it(address)}")
@@ -446,9 +434,9 @@ class Worker(Program):
                     found.append(f"{name}: the kernel still asks whether another machine has {address}")
                 else:
                     found.append(f"{name} does not have {address}")
-            if entry["mtu"] and link["mtu"] != entry["mtu"]:
-                found.append(f"{name} has an MTU of {link['mtu']} instead of {entry['mtu']}")
-            if "LOWER_UP" not in link["flags"] and "NO-CARRIER" in link["flags"]:
+            if entry["mtu"] and link.mtu != entry["mtu"]:
+                found.append(f"{name} has an MTU of {link.mtu} instead of {entry['mtu']}")
+            if "LOWER_UP" not in link.flags and "NO-CARRIER" in link.flags:
                 found.append(f"{name} has no carrier")
         return found
 
@@ -458,7 +446,7 @@ class Worker(Program):
         client = self.job["client"]
         if client:
             try:
-                way = json.loads(command("ip", "-j", "route", "get", client))[0].get("dev", "")
+                way = iproute.routes(command("ip", "-j", "route", "get", client))[0].device
             except (ChangeError, ValueError, IndexError):
                 way = ""
         return [

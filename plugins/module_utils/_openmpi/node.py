@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import iproute
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem
 
 INTERFACES = "/sys/class/net"
@@ -32,11 +32,11 @@ class Address(NamedTuple):
 def addresses(text: str) -> list[Address]:
     """What ``ip -json address`` prints, without loopback."""
     return [
-        Address(link["ifname"], info["local"], "UP" in link["flags"] and link.get("operstate") != "DOWN")
-        for link in json.loads(text)
-        if "LOOPBACK" not in link["flags"]
-        for info in link.get("addr_info", [])
-        if info.get("local") and info.get("scope") != "link"
+        Address(link.name, one.local, "UP" in link.flags and link.operstate != "DOWN")
+        for link in iproute.links(text)
+        if "LOOPBACK" not in link.flags
+        for one in link.addresses
+        if one.scope != "link"
     ]
 
 

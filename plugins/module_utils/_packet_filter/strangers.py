@@ -9,11 +9,11 @@ own networks is the site's choice; one that opens them to everybody is what this
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import iproute
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._packet_filter import blocked, ports
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._packet_filter.ruleset import Ruleset
 
@@ -54,10 +54,10 @@ class Opening(NamedTuple):
 def cards(links: str) -> list[Card]:
     """Where strangers may arrive, from the output of ``LINKS``."""
     return [
-        Card(str(link["ifname"]), str(one["local"]))
-        for link in json.loads(links or "[]")
-        for one in link.get("addr_info", [])
-        if one.get("scope") == "global" and "local" in one and not _INSIDE.fullmatch(str(link["ifname"]))
+        Card(link.name, one.local)
+        for link in iproute.links(links or "[]")
+        for one in link.addresses
+        if one.scope == "global" and not _INSIDE.fullmatch(link.name)
     ]
 
 

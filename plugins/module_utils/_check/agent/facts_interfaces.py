@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import ipaddress
-import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import DOWN, UP
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import iproute
 
 ADDRESSES = ("ip", "-j", "address", "show")
 NEIGHBOURS = ("ip", "-j", "neighbour", "show")
@@ -37,17 +37,17 @@ def parse(text: str, wanted: Iterable[str], read: Callable[[str], str]) -> dict[
     """
     names = set(wanted)
     found = {}
-    for entry in json.loads(text or "[]"):
-        name = str(entry.get("ifname", ""))
-        info = [one for one in entry.get("addr_info", []) if "local" in one and not _is_local(one["local"])]
-        if not name or not (info or name in names):
+    for link in iproute.links(text or "[]"):
+        name = link.name
+        held = [one for one in link.addresses if not _is_local(one.local)]
+        if not held and name not in names:
             continue
         found[name] = {
-            "mtu": int(entry.get("mtu", 0)),
-            "state": _state(entry.get("flags", [])),
-            "mac": str(entry.get("address", "")).lower(),
-            "addresses": [_cidr(one) for one in info if not one.get("dadfailed")],
-            "duplicated": [_cidr(one) for one in info if one.get("dadfailed")],
+            "mtu": link.mtu,
+            "state": _state(link.flags),
+            "mac": link.mac,
+            "addresses": [_cidr(one) for one in held if not one.duplicated],
+            "duplicated": [_cidr(one) for one in held if one.duplicated],
             "speed_mbps": _speed(read(f"/sys/class/net/{name}/speed")),
             **{key: _in_force(key, name, read) for key in SYSCTLS},
         }
@@ -56,17 +56,16 @@ def parse(text: str, wanted: Iterable[str], read: Callable[[str], str]) -> dict[
 
 def all_of(text: str) -> dict[str, str]:
     """The hardware addresses of all interfaces by name, without the loopback."""
-    entries = [entry for entry in json.loads(text or "[]") if entry.get("ifname", "lo") != "lo"]
-    return {str(entry["ifname"]): str(entry.get("address", "")).lower() for entry in entries}
+    return {link.name: link.mac for link in iproute.links(text or "[]") if link.name != "lo"}
 
 
 def parse_neighbours(text: str, addresses: Iterable[str]) -> dict[str, str]:
     """Address to hardware address of the entries that hold now, out of ``ip -j neighbour show``."""
     asked = set(addresses)
     return {
-        str(entry["dst"]): str(entry["lladdr"]).lower()
-        for entry in json.loads(text or "[]")
-        if entry.get("dst") in asked and entry.get("lladdr") and CONFIRMED & set(entry.get("state", []))
+        one.address: one.mac
+        for one in iproute.neighbours(text or "[]")
+        if one.address in asked and one.mac and CONFIRMED & one.states
     }
 
 
@@ -96,11 +95,11 @@ def _is_local(address: str) -> bool:
     return parsed.is_loopback or parsed.is_link_local
 
 
-def _cidr(one: dict[str, Any]) -> str:
-    return str(ipaddress.ip_interface(f"{one['local']}/{one['prefixlen']}"))
+def _cidr(one: iproute.Address) -> str:
+    return str(ipaddress.ip_interface(one.cidr))
 
 
-def _state(flags: list[str]) -> str:
+def _state(flags: Collection[str]) -> str:
     if "UP" not in flags:
         return DOWN
     return NO_CARRIER if "NO-CARRIER" in flags else UP

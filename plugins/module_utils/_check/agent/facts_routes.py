@@ -9,10 +9,11 @@ MTUs count as they do for a connection. 1,000 peers take one process and some mi
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import iproute
 
 #: Goes on after a peer without a way.
 COMMAND = ("ip", "-j", "-force", "-batch", "-")
@@ -33,18 +34,17 @@ def parse(peers: Mapping[str, str], out: str, err: str) -> dict[str, dict[str, A
     there is no way, empty otherwise).
     """
     errors = _errors(err)
-    answers = iter(_documents(out))
+    answers = iter(iproute.batch_routes(out))
     found = {}
     for line, (peer, address) in enumerate(peers.items(), 1):
-        way = {} if line in errors else next(answers, {})
-        error = errors.get(line, "" if way.get("dev") else NO_ANSWER)
+        way = iproute.Route() if line in errors else next(answers, iproute.Route())
         found[peer] = {
             "address": address,
-            "interface": str(way.get("dev", "")),
-            "source": str(way.get("prefsrc", "")),
-            "gateway": str(way.get("gateway") or way.get("via", {}).get("host", "")),
-            "mtu": _mtu(way),
-            "error": error,
+            "interface": way.device,
+            "source": way.source,
+            "gateway": way.gateway,
+            "mtu": way.mtu,
+            "error": errors.get(line, "" if way.device else NO_ANSWER),
         }
     return found
 
@@ -60,19 +60,3 @@ def _errors(err: str) -> dict[int, str]:
         elif line.strip():
             said = line.strip()
     return found
-
-
-def _documents(out: str) -> list[dict[str, Any]]:
-    """One list of one way for each question that was answered, printed one after the other."""
-    decoder = json.JSONDecoder()
-    found, text = [], out.strip()
-    while text:
-        document, end = decoder.raw_decode(text)
-        found.append(document[0] if document else {})
-        text = text[end:].lstrip()
-    return found
-
-
-def _mtu(way: Mapping[str, Any]) -> int:
-    values = [one["mtu"] for one in way.get("metrics", []) if "mtu" in one]
-    return int(values[0]) if values else 0
