@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Callable
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import payload
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import payload, systemd
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm import program
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm.program import (
     FINAL,
@@ -140,14 +140,11 @@ class Change:
             "TimeoutStopSec=30",
             "KillMode=mixed",
             "WorkingDirectory=/",
-            f"Environment=PYTHONPATH={os.path.join(folder, 'payload')}",
-            "Environment=PYTHONDONTWRITEBYTECODE=1",
         ]
         if self.afterwards:
             properties.append(f"ExecStopPost={' '.join([*command, program.AFTERWARDS])}")
-        argv = ["systemd-run", "--quiet", "--collect", f"--unit={self.unit}"]
-        argv += [f"--property={one}" for one in properties]
-        return [*argv, "--", *command]
+        environment = {"PYTHONPATH": os.path.join(folder, "payload"), "PYTHONDONTWRITEBYTECODE": "1"}
+        return systemd.run_argv(command, unit=self.unit, properties=properties, environment=environment)
 
     def start(self, run: Run, job: dict[str, Any]) -> dict[str, Any]:
         """Start the program and wait until it is armed; its state (``armed`` or later, or ``failed``)."""

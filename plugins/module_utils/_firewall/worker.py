@@ -23,7 +23,7 @@ import hashlib
 import os
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import files
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import files, systemd
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm.program import (
     ChangeError,
     Program,
@@ -51,8 +51,8 @@ def systemctl(*words: str) -> str:
 
 def unit_state() -> dict[str, str]:
     """Whether the unit runs, and what starts it: ActiveState and UnitFileState."""
-    out = systemctl("show", "--property=ActiveState", "--property=UnitFileState")
-    return dict(line.split("=", 1) for line in out.splitlines() if "=" in line)
+    argv = systemd.show_argv(UNIT, "ActiveState", "UnitFileState")
+    return systemd.parse_show(command(*argv, seconds=CALL_SECONDS + 5))
 
 
 def runs() -> bool:

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import systemd
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.files import replace
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm.ssh_connection import SshConnection
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import make_folder
@@ -222,8 +223,7 @@ class Node:
         """The service of sshd, and when it last read its files, in seconds since 1970."""
         properties = ("LoadState", "ActiveState", "StateChangeTimestamp")
         for name in UNITS:
-            shown = ("systemctl", "show", "--timestamp=unix", *(f"--property={one}" for one in properties), name)
-            said = dict(line.split("=", 1) for line in self.answer(*shown).splitlines() if "=" in line)
+            said = systemd.parse_show(self.answer(*systemd.show_argv(name, *properties, options=["--timestamp=unix"])))
             if said.get("LoadState") == "loaded" and said.get("ActiveState") in ("active", "reloading"):
                 since = said.get("StateChangeTimestamp", "").lstrip("@")
                 return name, float(since) if since.isdigit() else 0.0

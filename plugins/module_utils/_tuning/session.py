@@ -20,6 +20,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import systemd
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._tuning.limits import ITEMS
 
 SSHD = "/usr/sbin/sshd"
@@ -52,8 +53,8 @@ WHY_UNKNOWN = (
 
 def service_command(user: str) -> list[str]:
     """Read the limits of a service that runs as this user."""
-    options = ["--pipe", "--wait", f"--property=RuntimeMaxSec={LONGEST_SECONDS}", *([f"--uid={user}"] if user else [])]
-    return ["systemd-run", "--quiet", "--collect", *options, *READ_LIMITS]
+    options = ["--pipe", "--wait", *([f"--uid={user}"] if user else [])]
+    return systemd.run_argv(READ_LIMITS, properties=[f"RuntimeMaxSec={LONGEST_SECONDS}"], options=options)
 
 
 def key_command(path: str) -> list[str]:
@@ -93,7 +94,6 @@ def session_command(
         if item.kernel in sshd_limits:
             soft, hard = ("infinity" if end == "unlimited" else end for end in sshd_limits[item.kernel])
             properties.append(f"Limit{item.systemd}={soft}:{hard}")
-    service = ["systemd-run", "--quiet", "--collect", f"--unit={unit}", *(f"--property={one}" for one in properties)]
     sshd = [
         SSHD,
         "-i",
@@ -107,7 +107,7 @@ def session_command(
             "AuthorizedKeysCommandUser=root",
         ),
     ]
-    proxy = [python, "-c", HAND_OVER, socket, *service, *sshd]
+    proxy = [python, "-c", HAND_OVER, socket, *systemd.run_argv(sshd, unit=unit, properties=properties)]
     ssh = [
         "ssh",
         "-F",

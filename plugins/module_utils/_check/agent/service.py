@@ -17,6 +17,7 @@ import sys
 from collections.abc import Mapping
 from typing import Callable, NamedTuple
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import systemd
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import guardian
 
 Run = Callable[..., "tuple[int, str, str]"]
@@ -104,12 +105,12 @@ class Systemd(Service):
             f"TimeoutStopSec={STOP_SECONDS}",
             f"WorkingDirectory={directory}",
         ]
-        properties += [f"Environment={name}={value}" for name, value in environment(run_id, directory).items()]
         properties += [f"Limit{name}={value}" for name, value in program.limits.items()]
         if program.user:
             properties.append(f"User={program.user}")
-        start = ["systemd-run", "--quiet", "--collect", f"--unit={unit_name(run_id)}"]
-        return [*start, *(f"--property={one}" for one in properties), "--", *program.argv]
+        return systemd.run_argv(
+            program.argv, unit=unit_name(run_id), properties=properties, environment=environment(run_id, directory)
+        )
 
     def start(self, run_id: str, directory: str, program: Program) -> None:
         code, _out, err = self.run(self.argv(run_id, directory, program))
