@@ -22,7 +22,7 @@ from ansible import constants as C
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _command
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import command as node_command
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import payload, sanitize
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import run_state, steps
 from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _answers
@@ -37,7 +37,7 @@ class Program:
 
     def __init__(self, module: str, step: ModuleType, reads_only: bool = False) -> None:
         self._module, self._step, self._reads_only = module, step, reads_only
-        self._packed = payload.packed([step, _command])
+        self._packed = payload.packed([step, node_command])
 
     def run(self, action: ActionBase, task_vars: dict[str, Any]) -> dict[str, Any]:
         """The result of the module."""
@@ -46,7 +46,7 @@ class Program:
             given = valid(action, self._step.SPEC)
         where = python(action, task_vars) if given is not None else ""
         if where:
-            names = {"program": self._step.__name__, "command": _command.__name__}
+            names = {"program": self._step.__name__, "command": node_command.__name__}
             head = json.dumps({**names, "arguments": given}).encode()
             try:
                 answer = _called(

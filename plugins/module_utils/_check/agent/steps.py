@@ -18,10 +18,10 @@ import sys
 import time
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.command import run_command
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import run_state
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.service import Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import limits, worker_state
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._command import run_command
 
 #: The arguments of go that every rank is told.
 COLLECTIVE: dict[str, Any] = {
