@@ -19,6 +19,7 @@ import time
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import files
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.command import run_command
 
 COMMAND_SECONDS = 20
 #: The answer of the module that started this program must be on its way before a link goes down.
@@ -78,21 +79,11 @@ def put_back(path: str, text: str | None, mode: int) -> None:
 def execute(*argv: str, seconds: float = COMMAND_SECONDS) -> tuple[int, str, str]:
     """Run one command; its exit status, output and errors. Raise ``ChangeError`` when it does not start or end."""
     try:
-        done = subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=seconds,
-            check=False,
-            env={**os.environ, "LC_ALL": "C"},
-        )
+        return run_command(argv, environ_update={"LC_ALL": "C"}, seconds=seconds)
     except subprocess.TimeoutExpired:
         raise ChangeError(f"'{' '.join(argv)}' did not end within {seconds:.0f} s") from None
     except OSError as error:
         raise ChangeError(f"'{argv[0]}' could not be started: {error.strerror}") from None
-    return done.returncode, done.stdout, done.stderr
 
 
 def command(*argv: str, seconds: float = COMMAND_SECONDS) -> str:

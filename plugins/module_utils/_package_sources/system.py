@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._dnf.system import Ended, read_text
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.command import run_command
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import Mover, replace_file
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import openpgp
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.catalogue import Node
@@ -47,23 +48,12 @@ def read_node() -> Node:
 
 def run(argv: Sequence[str], seconds: int) -> Ended:
     """A command in plain English, with a deadline."""
-    environment = {**os.environ, "LC_ALL": "C.UTF-8"}
     try:
-        ended = subprocess.run(
-            list(argv),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=seconds,
-            env=environment,
-            check=False,
-        )
+        return Ended(*run_command(argv, environ_update={"LC_ALL": "C.UTF-8"}, seconds=seconds))
     except subprocess.TimeoutExpired:
         return Ended(124, "", ERR_TOOK_LONG.format(" ".join(argv), seconds))
     except OSError as error:
         return Ended(127, "", str(error))
-    return Ended(ended.returncode, ended.stdout, ended.stderr)
 
 
 def dnf(arguments: Sequence[str], timeout_seconds: int) -> Ended:

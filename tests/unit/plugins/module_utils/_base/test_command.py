@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import time
+
 import pytest
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.command import run_command
@@ -28,3 +31,10 @@ def test_without_data_a_command_that_reads_meets_the_end() -> None:
 def test_a_command_that_cannot_be_started_is_an_error_of_the_system() -> None:
     with pytest.raises(FileNotFoundError):
         run_command(["/no/such/command"])
+
+
+def test_a_command_that_takes_too_long_is_killed() -> None:
+    began = time.monotonic()
+    with pytest.raises(subprocess.TimeoutExpired):
+        run_command(["sleep", "60"], seconds=0.05)
+    assert time.monotonic() - began < 30

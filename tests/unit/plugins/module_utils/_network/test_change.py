@@ -191,7 +191,7 @@ def test_the_state_after_the_start(base: Path) -> None:
     def run(argv: list[str], **options: Any) -> tuple[int, str, str]:
         folder = Path(argv[-1])
         files = sorted(path.name for path in (folder / "payload").rglob("*.py"))
-        assert files == ["files.py", "iproute.py", "program.py", "worker.py"] and worker.__name__ in argv
+        assert files == ["command.py", "files.py", "iproute.py", "program.py", "worker.py"] and worker.__name__ in argv
         job = json.loads((folder / "job.json").read_text())
         state = {"state": "armed", "deadline": time.time() + job["confirm_seconds"]}
         (folder / "state.json").write_text(json.dumps(state))
