@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._dnf.system import Ended, read_text
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.command import run_command
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._dnf.system import Ended, read_text
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import Mover, replace_file
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import openpgp
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.catalogue import Node

@@ -9,8 +9,8 @@ import ipaddress
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import DOWN, UP
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import iproute
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import DOWN, UP
 
 ADDRESSES = ("ip", "-j", "address", "show")
 NEIGHBOURS = ("ip", "-j", "neighbour", "show")
