@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Write the tables of docs/findings/index.md from the pages beside it; with --check only say whether they are stale."""
+"""Write the table of docs/findings/index.md from the pages beside it; with --check only say whether it is stale."""
 
 from __future__ import annotations
 
@@ -16,24 +16,22 @@ import project
 
 FOLDER = project.ROOT / "docs" / "findings"
 ID = r"GC-[A-Z]+-\d{3}"
-SECTIONS = ("Symptom", "Cause", "What the check looks at", "Fix", "How it is tested")
+SECTIONS = ("Symptom", "Fix", "Cause", "Details")
 STAGES = ("static", "mesh", "collective", "openmpi", "facts", "all")
-FINDINGS, VARIABLES = "findings", "variables"
-#: The tables of the index, by the name in the comments around them.
-HEADINGS = {
-    FINDINGS: "| id | severity | subject | stage | what is wrong |\n| --- | --- | --- | --- | --- |",
-    VARIABLES: "| id | variable | applied in |\n| --- | --- | --- |",
-}
-#: The table of a page that lists the variables that its finding can name, and how the repair was shown.
-APPLIED = "| variable | applied in |"
+#: The table of the index, and the comments around it.
+HEADING = "| id | severity | subject | stage | what is wrong |\n| --- | --- | --- | --- | --- |"
+BEGIN, END = "<!-- begin findings -->", "<!-- end findings -->"
+#: The file beside the pages whose table has the tests of each finding.
+TESTS = "tests.md"
+TESTS_HEADING = "| id | variable | test, or why there is none |"
 NOT_SHOWN = "not shown: "
 
 _TITLE = re.compile(rf"# ({ID}): (\S.*)")
 _COLUMNS = "| severity | subject | stage |"
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_VARIABLE = re.compile(r"`\w+`")
-#: How a page names a test: its file and its function.
+#: How a row names a test: its file and its function.
 TEST = re.compile(r"`([\w./-]+\.py)::(\w+)`")
+_ROW = re.compile(rf"\| {ID} \| (`\w+` )?\| ({TEST.pattern}|{NOT_SHOWN}\S)[^|]* \|")
 
 
 class PageError(Exception):
@@ -42,7 +40,10 @@ class PageError(Exception):
 
 @dataclass(frozen=True)
 class Page:
-    """The page of one finding.  sections: heading to text.  Ids, severity and stage as they stand there."""
+    """The page of one finding, and its rows in TESTS.  sections: heading to text.
+
+    shown_by: the variable of a row, empty for the finding itself, and the test or why there is none.
+    """
 
     id: str
     title: str
@@ -50,6 +51,7 @@ class Page:
     subject: str
     stage: str
     sections: dict[str, str]
+    shown_by: list[tuple[str, str]]
 
     def blocks(self, section: str, language: str) -> list[str]:
         """The fenced blocks of a section that are in this language."""
@@ -58,23 +60,17 @@ class Page:
     @property
     def tests(self) -> list[tuple[str, str]]:
         """File and function of the tests that are named."""
-        return TEST.findall(self.sections[SECTIONS[-1]])
+        return [test for _variable, shown in self.shown_by for test in TEST.findall(shown)]
 
     @property
     def variables(self) -> list[tuple[str, str]]:
-        """The variables that the finding can name, each with the tests that apply it, or with why there is none."""
-        lines = self.sections[SECTIONS[-1]].splitlines()
-        if APPLIED not in lines:
-            return []
-        rows = itertools.takewhile(lambda line: line.startswith("|"), lines[lines.index(APPLIED) + 2 :])
-        return [(cells[0], cells[1]) for cells in map(_cells, rows)]
+        """The variables that the finding can name, each with a test that applies it, or with why there is none."""
+        return [(variable, shown) for variable, shown in self.shown_by if variable]
 
-    def rows(self, table: str) -> list[str]:
-        """Its rows of a table of the index."""
-        link = f"[{self.id}]({self.id}.md)"
-        if table == VARIABLES:
-            return [f"| {link} | {variable} | {applied} |" for variable, applied in self.variables]
-        return [f"| {link} | {self.severity} | {self.subject} | {self.stage} | {self.title} |"]
+    @property
+    def row(self) -> str:
+        """Its row of the index."""
+        return f"| [{self.id}]({self.id}.md) | {self.severity} | {self.subject} | {self.stage} | {self.title} |"
 
 
 def read(path: Path) -> Page:
@@ -90,7 +86,8 @@ def read(path: Path) -> Page:
     if len(cells) != 3 or not re.match(r"(error|warning)\b", cells[0]) or cells[2].split(";")[0] not in STAGES:
         raise PageError(f"{path.name}: severity, subject and stage are not understood: {cells}")
     severity, subject, stage = cells
-    page = Page(path.stem, title.group(2), severity, subject, stage, _sections(text))
+    shown_by = rows(path.parent).get(path.stem, [])
+    page = Page(path.stem, title.group(2), severity, subject, stage, _sections(text), shown_by)
     if tuple(page.sections) != SECTIONS:
         raise PageError(f"{path.name}: expected the sections {', '.join(SECTIONS)}, found {', '.join(page.sections)}")
     if not all(page.sections.values()):
@@ -98,11 +95,22 @@ def read(path: Path) -> Page:
     if not page.blocks("Fix", "sh"):
         raise PageError(f"{path.name}: 'Fix' has no command in a block of ```sh")
     if not page.tests:
-        raise PageError(f"{path.name}: no test is named as `path.py::function`")
-    for variable, applied in page.variables:
-        if not _VARIABLE.fullmatch(variable) or not (TEST.search(applied) or applied.startswith(NOT_SHOWN)):
-            raise PageError(f"{path.name}: {variable} needs a test that applies it, or '{NOT_SHOWN}' and why")
+        raise PageError(f"{TESTS}: {page.id} has no test, named as `path.py::function`")
     return page
+
+
+def rows(folder: Path = FOLDER) -> dict[str, list[tuple[str, str]]]:
+    """The table of TESTS: id to its rows.  Raises PageError for a row of another form."""
+    lines = (folder / TESTS).read_text(encoding="utf-8").splitlines()
+    if lines.count(TESTS_HEADING) != 1:
+        raise PageError(f"{TESTS}: expected one table '{TESTS_HEADING}'")
+    found: dict[str, list[tuple[str, str]]] = {}
+    for line in itertools.takewhile(lambda row: row.startswith("|"), lines[lines.index(TESTS_HEADING) + 2 :]):
+        if not _ROW.fullmatch(line):
+            raise PageError(f"{TESTS}: a row needs a test, or '{NOT_SHOWN}' and why: {line}")
+        finding, variable, shown = _cells(line)
+        found.setdefault(finding, []).append((variable, shown))
+    return found
 
 
 def _cells(row: str) -> list[str]:
@@ -129,27 +137,23 @@ def pages(folder: Path = FOLDER) -> list[Page]:
     return [read(path) for path in sorted(folder.glob("GC-*.md"))]
 
 
-def with_tables(text: str, found: list[Page]) -> str:
-    """The index with its tables replaced."""
-    for table, heading in HEADINGS.items():
-        begin, end = f"<!-- begin {table} -->", f"<!-- end {table} -->"
-        if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
-            raise PageError(f"index.md must hold the lines {begin} and {end} once each, in this order")
-        before, rest = text.split(begin)
-        rows = "\n".join([heading, *(row for page in found for row in page.rows(table))])
-        text = f"{before}{begin}\n{rows}\n{end}{rest.split(end)[1]}"
-    return text
+def with_table(text: str, found: list[Page]) -> str:
+    """The index with its table replaced."""
+    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
+        raise PageError(f"index.md must hold the lines {BEGIN} and {END} once each, in this order")
+    table = "\n".join([HEADING, *(page.row for page in found)])
+    return f"{text.split(BEGIN)[0]}{BEGIN}\n{table}\n{END}{text.split(END)[1]}"
 
 
 def main(folder: Path = FOLDER) -> int:
     """Write or check the index."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="change nothing; fail when the tables are not current")
+    parser.add_argument("--check", action="store_true", help="change nothing; fail when the table is not current")
     checking = parser.parse_args().check
     index = folder / "index.md"
     try:
         found = pages(folder)
-        wanted = with_tables(index.read_text(encoding="utf-8"), found)
+        wanted = with_table(index.read_text(encoding="utf-8"), found)
     except PageError as error:
         print(error)
         return 1

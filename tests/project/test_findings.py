@@ -90,7 +90,7 @@ def functions_of(path: Path) -> set[str]:
 
 
 def unknown_tests(page: Page, root: Path = project.ROOT) -> list[str]:
-    """The tests of a page that are not there."""
+    """The tests of a finding that are not there."""
     return [f"{file}::{name}" for file, name in page.tests if name not in functions_of(root / file)]
 
 
@@ -215,16 +215,16 @@ def test_no_page_repeats_the_port_plan_in_a_variable_that_stands_in_its_place(pa
 
 
 def test_every_finding_that_can_name_variables_has_a_test_that_applies_them() -> None:
-    """Or says why there is none: the table of variables in its page."""
+    """Or says why there is none: its rows in the table of tests."""
     files = [path for path in plugin_files() if {"_check", "_packet_filter"} & set(path.parts)]
     can = set().union(*(naming_variables(path.read_text(encoding="utf-8")) for path in files))
     listed = {page.id for page in findings_index.pages() if page.variables}
-    assert can - listed == WITHOUT_VARIABLES, "no table of variables"
+    assert can - listed == WITHOUT_VARIABLES, "no row with a variable"
     assert listed - can == set(), "nothing gives it variables"
 
 
 @each_page
-def test_the_variables_of_a_page_are_applied_on_nodes(path: Path) -> None:
+def test_the_variables_of_a_finding_are_applied_on_nodes(path: Path) -> None:
     for variable, applied in findings_index.read(path).variables:
         assert variable.strip("`") in variables()
         assert [file for file, _name in findings_index.TEST.findall(applied) if not file.startswith(ON_NODES)] == []
@@ -260,12 +260,16 @@ def test_no_text_of_a_plugin_names_a_finding_that_does_not_exist() -> None:
 def test_the_index_is_current() -> None:
     """`tools/findings_index.py` writes it."""
     index = (findings_index.FOLDER / "index.md").read_text(encoding="utf-8")
-    assert findings_index.with_tables(index, findings_index.pages()) == index
+    assert findings_index.with_table(index, findings_index.pages()) == index
 
 
 @each_page
-def test_the_tests_of_a_page_exist(path: Path) -> None:
+def test_the_tests_of_a_finding_exist(path: Path) -> None:
     assert unknown_tests(findings_index.read(path)) == []
+
+
+def test_every_row_of_the_tests_is_that_of_a_page() -> None:
+    assert sorted(set(findings_index.rows()) - set(NAMES)) == []
 
 
 @each_page
@@ -278,7 +282,7 @@ def test_the_fix_of_a_page_can_be_written_and_run(path: Path) -> None:
     assert [wrong for block in commands for wrong in wrong_commands(block, tags(), playbooks())] == []
 
 
-@pytest.mark.parametrize("path", [*PATHS, findings_index.FOLDER / "index.md"], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(findings_index.FOLDER.glob("*.md")), ids=lambda path: path.stem)
 def test_the_links_of_a_page_lead_somewhere(path: Path) -> None:
     found = re.findall(r"\]\(([^)]+)\)", path.read_text(encoding="utf-8"))
     targets = [target.split("#")[0] for target in found if "://" not in target]
@@ -295,46 +299,57 @@ GOOD = """# GC-NET-001: inbound connections of a node fail
 
 It fails.
 
-## Cause
-
-A rule.
-
-## What the check looks at
-
-```text
-## this is no heading
-```
-
 ## Fix
 
 ```sh
 ansible-playbook site.yml
 ```
 
-## How it is tested
+## Cause
 
-- `tests/unit/test_x.py::test_y`
+A rule.
+
+## Details
+
+```text
+## this is no heading
+```
+"""
+ROWS = f"""# Tests
+
+{findings_index.TESTS_HEADING}
+| --- | --- | --- |
+| GC-NET-001 | | `tests/unit/test_x.py::test_y` |
+| GC-NET-001 | | not shown: a switch |
+| GC-NET-002 | `torch_version` | not shown: another finding |
+| GC-NET-001 | `nccl_version` | `molecule/faults/tests/test_x.py::test_z`: more |
+| GC-NET-001 | `openmpi_version` | not shown: it needs a GPU |
 """
 
 
-def written(folder: Path, text: str, name: str = "GC-NET-001.md") -> Path:
-    path = folder / name
+def written(folder: Path, text: str, rows: str = ROWS) -> Path:
+    """A page, with the table of tests beside it."""
+    (folder / findings_index.TESTS).write_text(rows, encoding="utf-8")
+    path = folder / "GC-NET-001.md"
     path.write_text(text, encoding="utf-8")
     return path
 
 
 def test_a_page_is_read(tmp_path: Path) -> None:
     page = findings_index.read(written(tmp_path, GOOD))
-    assert (page.severity, page.subject, page.stage, page.tests) == (
-        "error",
-        "node",
-        "mesh",
-        [("tests/unit/test_x.py", "test_y")],
-    )
-    assert unknown_tests(page, tmp_path) == ["tests/unit/test_x.py::test_y"]
+    assert (page.severity, page.subject, page.stage) == ("error", "node", "mesh")
+    assert page.tests == [("tests/unit/test_x.py", "test_y"), ("molecule/faults/tests/test_x.py", "test_z")]
+    assert page.variables == [
+        ("`nccl_version`", "`molecule/faults/tests/test_x.py::test_z`: more"),
+        ("`openmpi_version`", "not shown: it needs a GPU"),
+    ]
+
+
+def test_a_test_that_is_missing_is_found(tmp_path: Path) -> None:
+    page = findings_index.read(written(tmp_path, GOOD))
     (tmp_path / "tests" / "unit").mkdir(parents=True)
-    written(tmp_path / "tests" / "unit", "def test_y() -> None: ...\n", "test_x.py")
-    assert unknown_tests(page, tmp_path) == []
+    (tmp_path / "tests" / "unit" / "test_x.py").write_text("def test_y() -> None: ...\n", encoding="utf-8")
+    assert unknown_tests(page, tmp_path) == ["molecule/faults/tests/test_x.py::test_z"]
 
 
 @pytest.mark.parametrize(
@@ -347,46 +362,41 @@ def test_a_page_is_read(tmp_path: Path) -> None:
         ("## Cause\n\nA rule.\n\n", "", "expected the sections"),
         ("\nA rule.\n", "", "empty"),
         ("```sh", "```yaml", "no command"),
-        ("`tests/unit/test_x.py::test_y`", "by hand", "no test"),
     ],
 )
 def test_a_page_of_another_form_is_refused(tmp_path: Path, old: str, new: str, problem: str) -> None:
+    assert old in GOOD
     with pytest.raises(findings_index.PageError, match=problem):
         findings_index.read(written(tmp_path, GOOD.replace(old, new)))
 
 
-APPLIED = """
-| variable | applied in |
-| --- | --- |
-| `nccl_version` | `molecule/faults/tests/test_x.py::test_z`: more |
-| `openmpi_version` | not shown: it needs a GPU |
-
-More.
-"""
-
-
-def test_the_variables_of_a_page_are_read(tmp_path: Path) -> None:
-    page = findings_index.read(written(tmp_path, GOOD + APPLIED))
-    assert page.variables == [
-        ("`nccl_version`", "`molecule/faults/tests/test_x.py::test_z`: more"),
-        ("`openmpi_version`", "not shown: it needs a GPU"),
-    ]
-    assert ("molecule/faults/tests/test_x.py", "test_z") in page.tests
-    for old, new in (("not shown: ", "by hand: "), ("`nccl_version`", "nccl")):
-        with pytest.raises(findings_index.PageError, match="needs a test"):
-            findings_index.read(written(tmp_path, GOOD + APPLIED.replace(old, new)))
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("| id | variable |", "| id | name |", "expected one table"),
+        ("GC-NET-001 |", "GC-NET-003 |", "has no test"),
+        ("`tests/unit/test_x.py::test_y`", "by hand", "needs a test"),
+        ("| GC-NET-001 | |", "| GC-NET-01 | |", "needs a test"),
+        ("not shown: it needs a GPU", "not shown: ", "needs a test"),
+        ("not shown: it needs a GPU", "by hand: it needs a GPU", "needs a test"),
+        ("`nccl_version`", "nccl", "needs a test"),
+        (" | `nccl_version`", "", "needs a test"),
+    ],
+)
+def test_rows_of_another_form_are_refused(tmp_path: Path, old: str, new: str, problem: str) -> None:
+    assert old in ROWS
+    with pytest.raises(findings_index.PageError, match=problem):
+        findings_index.read(written(tmp_path, GOOD, ROWS.replace(old, new)))
 
 
-def test_the_tables_are_made_of_the_pages(tmp_path: Path) -> None:
-    written(tmp_path, GOOD + APPLIED)
-    marks = [f"<!-- {end} {table} -->" for table in findings_index.HEADINGS for end in ("begin", "end")]
-    index = "text\n{}\nold\n{}\nbetween\n{}\nold\n{}\nmore\n".format(*marks)
-    made = findings_index.with_tables(index, findings_index.pages(tmp_path))
+def test_the_table_is_made_of_the_pages(tmp_path: Path) -> None:
+    written(tmp_path, GOOD)
+    index = f"text\n{findings_index.BEGIN}\nold\n{findings_index.END}\nmore\n"
+    made = findings_index.with_table(index, findings_index.pages(tmp_path))
     assert "| [GC-NET-001](GC-NET-001.md) | error | node | mesh | inbound connections of a node fail |" in made
-    assert "| [GC-NET-001](GC-NET-001.md) | `openmpi_version` | not shown: it needs a GPU |" in made
     assert made.startswith("text\n") and made.endswith("\nmore\n") and "old" not in made
     with pytest.raises(findings_index.PageError):
-        findings_index.with_tables("no markers", [])
+        findings_index.with_table("no markers", [])
 
 
 @pytest.mark.parametrize(
