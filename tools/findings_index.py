@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import re
 import sys
 from dataclasses import dataclass
@@ -100,12 +99,12 @@ def read(path: Path) -> Page:
 
 
 def rows(folder: Path = FOLDER) -> dict[str, list[tuple[str, str]]]:
-    """The table of TESTS: id to its rows.  Raises PageError for a row of another form."""
+    """The table of TESTS, which ends the file: id to its rows.  Raises PageError for a row of another form."""
     lines = (folder / TESTS).read_text(encoding="utf-8").splitlines()
     if lines.count(TESTS_HEADING) != 1:
         raise PageError(f"{TESTS}: expected one table '{TESTS_HEADING}'")
     found: dict[str, list[tuple[str, str]]] = {}
-    for line in itertools.takewhile(lambda row: row.startswith("|"), lines[lines.index(TESTS_HEADING) + 2 :]):
+    for line in lines[lines.index(TESTS_HEADING) + 2 :]:
         if not _ROW.fullmatch(line):
             raise PageError(f"{TESTS}: a row needs a test, or '{NOT_SHOWN}' and why: {line}")
         finding, variable, shown = _cells(line)

@@ -377,6 +377,7 @@ def test_a_page_of_another_form_is_refused(tmp_path: Path, old: str, new: str, p
         ("GC-NET-001 |", "GC-NET-003 |", "has no test"),
         ("`tests/unit/test_x.py::test_y`", "by hand", "needs a test"),
         ("| GC-NET-001 | |", "| GC-NET-01 | |", "needs a test"),
+        ("| GC-NET-002 |", "\n| GC-NET-002 |", "needs a test"),
         ("not shown: it needs a GPU", "not shown: ", "needs a test"),
         ("not shown: it needs a GPU", "by hand: it needs a GPU", "needs a test"),
         ("`nccl_version`", "nccl", "needs a test"),
