@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible.errors import AnsibleFilterError
-
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._nccl.settings import plan
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils._plans import checked
 
 DOCUMENTATION = r"""
 name: nccl_plan
@@ -47,10 +46,7 @@ _value:
 
 def nccl_plan(wishes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the checked plan as a dictionary."""
-    found, problems = plan(wishes)
-    if problems:
-        raise AnsibleFilterError("Nothing was changed.\n" + "\n".join(one.sentence() for one in problems))
-    return found.as_dict()
+    return checked(*plan(wishes))
 
 
 class FilterModule:

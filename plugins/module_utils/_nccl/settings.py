@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.addresses import whole_number
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem, shown
@@ -94,18 +94,7 @@ FIX_REMOVE = "remove it"
 FIX_VALUE = 'write it in quotes, such as "1"'
 
 
-class Plan(NamedTuple):
-    """What a node is to have."""
-
-    packages: list[dict[str, str]]
-    settings: dict[str, str]
-
-    def as_dict(self) -> dict[str, Any]:
-        """The form in which the filter returns it."""
-        return self._asdict()
-
-
-def plan(wishes: Mapping[str, Any]) -> tuple[Plan, list[Problem]]:
+def plan(wishes: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
     """Read the role's variables by their names without the prefix. With problems, the plan must not be used."""
     packages, problems = packages_of(wishes.get("version", ""), wishes.get("cuda", ""))
     settings: dict[str, str] = {}
@@ -136,7 +125,7 @@ def plan(wishes: Mapping[str, Any]) -> tuple[Plan, list[Problem]]:
     own = [Problem(f"nccl_settings[{name}]", "", ERR_OWN, f"use {OWN[name]}") for name in further if name in OWN]
     problems += own + checked(further)
     settings.update({str(name): str(further[name]) for name in sorted(further, key=str)})
-    return Plan(packages, settings), problems
+    return {"packages": packages, "settings": settings}, problems
 
 
 def packages_of(version: Any, cuda: Any) -> tuple[list[dict[str, str]], list[Problem]]:
