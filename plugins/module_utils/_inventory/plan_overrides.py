@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Variables of roles that stand in place of what the playbooks hand over, of the plan or of one variable. Pure.
+"""Variables of roles that stand in place of their defaults, which follow the plan or one variable. Pure.
 
 Such a variable is allowed, and all other roles still follow the plan or that variable: where both differ, one of them
 may not be what was meant.
@@ -27,7 +27,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan i
     make_port_plan,
 )
 
-#: The variables that the playbooks take from the port plan, and from where in it.
+#: The variables that follow the port plan, and where in it.
 HANDED_OVER: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "cluster_firewall_ports": lambda plan: plan["firewall_ports"],
     "cluster_firewall_ssh_ports": lambda plan: plan["ssh"],
@@ -47,7 +47,7 @@ FIREWALL_PORTS, MODE = "cluster_firewall_ports", "cluster_firewall_mode"
 
 
 class Source(NamedTuple):
-    """The variable that all roles follow, its default, and what is handed over of it."""
+    """The variable that all roles follow, its default, and what they take of it."""
 
     variable: str
     default: Any

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from ansible_collections.baremetal.gpu_cluster.plugins.filter.inventory_problems import inventory_problems
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.members import Unreadable
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import plan_overrides
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import make_port_plan
 
-PLAYBOOKS = Path(__file__).resolve().parents[5] / "playbooks"
+PROJECT = Path(__file__).resolve().parents[5]
 PLAN = make_port_plan({}).as_dict()
 
 
@@ -130,13 +131,19 @@ def test_the_toolkit_that_nccl_follows() -> None:
     assert noted(cuda_toolkit_versions=Unreadable("x"), nccl_cuda="12") == []
 
 
-#: What the playbooks hand over beside: lists and objects that are worked out, and choices of their own.
+#: What follows others beside: lists and objects that are worked out, names of the cluster, and choices of their own.
 WORKED_OUT = {
     "package_sources_wheel_requirements",
     "package_sources_wheel_variables",
     "package_sources_packages",
     "kernel_tuning_neighbours",
     "cluster_firewall_peers",
+    "cluster_hosts_members",
+    "common_group",
+    "common_ports",
+    "preflight_group",
+    "static_network_interfaces",
+    "torch_runtime_lock_file",
     "ssh_mesh_members",
     "launcher_members",
     "launcher_slots",
@@ -149,16 +156,21 @@ WORKED_OUT = {
 }
 
 
-def test_every_variable_that_the_playbooks_hand_over_is_compared() -> None:
+def defaults_with(text: str) -> set[str]:
+    """The variables of roles whose default holds this text."""
+    found = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in PROJECT.glob("roles/*/defaults/main.yml")]
+    return {name for defaults in found for name, value in defaults.items() if text in str(value)}
+
+
+def test_every_variable_that_follows_another_is_compared() -> None:
     handed: set[str] = set()
-    for path in PLAYBOOKS.glob("*.yml"):
-        handed |= set(re.findall(r"(\w+): \"{{ __own\.\1 \| default\(", path.read_text(encoding="utf-8")))
+    for path in PROJECT.glob("playbooks/*.yml"):
+        own = r"(\w+): \"{{ (?:__own|hostvars\[inventory_hostname\])\.\1 \| default\("
+        handed |= set(re.findall(own, path.read_text(encoding="utf-8")))
     assert handed
-    assert handed - WORKED_OUT <= {*plan_overrides.HANDED_OVER, *plan_overrides.STANDS_FOR}
+    following = handed | defaults_with("{{")
+    assert following - WORKED_OUT <= {*plan_overrides.HANDED_OVER, *plan_overrides.STANDS_FOR}
 
 
-def test_every_variable_that_the_playbooks_take_from_the_plan_is_compared() -> None:
-    handed: set[str] = set()
-    for path in PLAYBOOKS.glob("*.yml"):
-        handed |= set(re.findall(r"__own\.(\w+) \| default\(common_port_plan\b", path.read_text(encoding="utf-8")))
-    assert handed == set(plan_overrides.HANDED_OVER)
+def test_every_variable_that_follows_the_plan_is_compared() -> None:
+    assert defaults_with("{{ common_port_plan.") == set(plan_overrides.HANDED_OVER)
