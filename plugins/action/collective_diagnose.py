@@ -22,7 +22,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     step_times,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.run_data import Run
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.verdict import Report
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.verdict import Report, timed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import console, files, folder
 
 LIMITS_SPEC = {
@@ -83,17 +83,6 @@ def moments(given: Mapping[str, Any]) -> tuple[dict[str, float], list[str]]:
         except ValueError:
             wrong.append(ERR_TIME % (name, text))
     return found, wrong
-
-
-def timed(report: Report, started: float | None, began: Mapping[str, float], ended: float) -> Report:
-    """The report with its times.  All times in seconds since 1970."""
-    if started is None:
-        return report
-    return replace(
-        report,
-        seconds=max(0.0, round(ended - started, 1)),
-        times=step_times.spans(began, started, ended),
-    )
 
 
 def with_inventory(report: Report, options: str) -> Report:

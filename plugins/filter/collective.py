@@ -74,11 +74,7 @@ def collective_plan(
 
 def collective_ranges(port_plan: Mapping[str, Any]) -> list[dict[str, Any]]:
     """See collective_ranges.yml."""
-    if not port_plan:
-        return []
-    extra = [one for one in port_plan["extra_ports"] if one["protocol"] == "tcp"]
-    named = [("mpi", port_plan["mpi"]), *(("extra", one) for one in extra)]
-    return [{"name": name, "first": one["first"], "last": one["last"]} for name, one in named]
+    return plan.ranges(port_plan)
 
 
 def collective_rails(known_members: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, str]]]:

@@ -17,6 +17,15 @@ def launched(launch: Mapping[str, Mapping[str, Any]], hosts: Sequence[str]) -> l
     return [host for host in hosts if launch.get(host, {}).get("state") == "waiting"]
 
 
+def ranges(port_plan: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The ranges of the port plan that are neither the kernel's nor the rendezvous': ``name``, ``first``, ``last``."""
+    if not port_plan:
+        return []
+    extra = [one for one in port_plan["extra_ports"] if one["protocol"] == "tcp"]
+    named = [("mpi", port_plan["mpi"]), *(("extra", one) for one in extra)]
+    return [{"name": name, "first": one["first"], "last": one["last"]} for name, one in named]
+
+
 def address_book(launch: Mapping[str, Mapping[str, Any]], hosts: Sequence[str]) -> list[dict[str, Any]]:
     """What a probe needs to know about each peer.
 

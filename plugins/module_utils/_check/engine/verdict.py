@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import human_bytes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import step_times
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import ERROR, Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.run_data import Run
 
@@ -96,6 +97,17 @@ class Report:
         """The content of ``report.json``, whose shape is published (report/schema.py)."""
         findings = [one.as_dict() for one in self.findings]
         return dict(asdict(self), findings=findings, schema_version=REPORT_VERSION, culprits=self.culprits)
+
+
+def timed(report: Report, started: float | None, began: Mapping[str, float], ended: float) -> Report:
+    """The report with its times.  All times in seconds since 1970."""
+    if started is None:
+        return report
+    return replace(
+        report,
+        seconds=max(0.0, round(ended - started, 1)),
+        times=step_times.spans(began, started, ended),
+    )
 
 
 def verdict(
