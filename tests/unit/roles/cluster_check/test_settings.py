@@ -1,0 +1,31 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The variables of the role are the settings of the check."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import settings
+
+ROLE = Path(__file__).parents[4] / "roles" / "cluster_check"
+DEFAULTS = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text())
+OPTIONS = yaml.safe_load((ROLE / "meta" / "argument_specs.yml").read_text())["argument_specs"]["main"]["options"]
+
+
+def test_they_have_the_same_defaults() -> None:
+    found = {f"cluster_check_{name}": value for name, value in asdict(settings.Settings()).items()}
+    assert found == DEFAULTS == {name: option["default"] for name, option in OPTIONS.items()}
+
+
+@pytest.mark.parametrize("name", sorted(name for name, option in OPTIONS.items() if "choices" in option))
+def test_they_have_the_same_choices(name: str) -> None:
+    read = settings.READERS[name.removeprefix("cluster_check_")]
+    assert [read(choice) for choice in OPTIONS[name]["choices"]] == OPTIONS[name]["choices"]
+    with pytest.raises(ValueError, match=", ".join(OPTIONS[name]["choices"])):
+        read("other")
