@@ -145,37 +145,15 @@ unclean:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import mpi_job
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import limits
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import mpi_step
 
 
 def main() -> None:
-    node = {"host": {"type": "str", "required": True}, "address": {"type": "str", "required": True}}
-    module = AnsibleModule(
-        argument_spec={
-            "run_id": {"type": "str", "required": True},
-            "nodes": {"type": "list", "elements": "dict", "default": [], "options": node},
-            "prefix": {"type": "path", "default": "/usr/lib64/openmpi"},
-            "python": {"type": "path", "default": "/usr/bin/python3"},
-            "user": {"type": "str", "default": ""},
-            "ssh_port": {"type": "int", "default": 22},
-            "deadline_seconds": {"type": "int", "default": 20},
-            "clear": {"type": "bool", "default": False},
-        },
-    )
-    given = module.params
-    wrong = limits.out_of_range(given)
-    if not given["clear"] and len(given["nodes"]) < 2:
-        wrong.append(f"nodes has {len(given['nodes'])} nodes, an all_reduce needs at least 2")
-    if wrong:
-        module.fail_json(msg="; ".join(wrong))
-    if given["clear"]:
-        module.exit_json(changed=False, ended=mpi_job.clear(given["run_id"]))
-    try:
-        result = mpi_job.run(given)
-    except mpi_job.StartError as error:
-        result = {"state": "failed", "error": str(error), "unclean": False}
-    module.exit_json(changed=False, **result)
+    module = AnsibleModule(argument_spec=mpi_step.SPEC)
+    result = mpi_step.taken(module.run_command, module.params)
+    if result.get("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":
