@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from ansible.plugins.action import ActionBase
@@ -22,8 +21,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     step_times,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.run_data import Run
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.verdict import Report, timed
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import console, files, folder
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.verdict import timed
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import console, delivery
 
 LIMITS_SPEC = {
     "sizes": {
@@ -85,41 +84,6 @@ def moments(given: Mapping[str, Any]) -> tuple[dict[str, float], list[str]]:
     return found, wrong
 
 
-def with_inventory(report: Report, options: str) -> Report:
-    """The report with the inventory of this run in its commands, so that they can be pasted."""
-
-    def put(text: str) -> str:
-        return text.replace(fixes.INVENTORY, options)
-
-    findings = [
-        replace(one, fix=put(one.fix), command=put(one.command), reproduce=put(one.reproduce))
-        for one in report.findings
-    ]
-    return replace(report, headline=put(report.headline), findings=findings)
-
-
-def with_files(report: Report, where: str) -> tuple[Report, list[str]]:
-    """Write all files of the report.  Returns the report as it is now, and the names of the files that are missing.
-
-    Those that can be written say which could not.
-    """
-    before = folder.earlier(where, files.JSON)
-    trouble = folder.problem(where, len(report.members))
-    found = folder.finding(where, {}, trouble)
-    first = _with(report, found)
-    missing = folder.write(where, files.contents(first.as_dict(), before))
-    if not missing:
-        return first, []
-    second = _with(report, folder.finding(where, missing, trouble))
-    told = {name: text for name, text in files.contents(second.as_dict(), before).items() if name not in missing}
-    folder.write(where, told)
-    return second, list(missing)
-
-
-def _with(report: Report, found: Any) -> Report:
-    return replace(report, findings=[*report.findings, found]) if found else report
-
-
 class ActionModule(ActionBase):
     """See the documentation of the module of the same name."""
 
@@ -153,10 +117,10 @@ class ActionModule(ActionBase):
             began[step_times.JUDGE] = now
         found = timed(diagnosis.diagnose(run), started.get("started"), began, time.time())
         sources = (task_vars or {}).get("ansible_inventory_sources") or []
-        found = with_inventory(found, fixes.inventory(sources, os.getcwd()))
+        found = delivery.with_inventory(found, fixes.inventory(sources, os.getcwd()))
         missing: list[str] = []
         if where:
-            found, missing = with_files(found, where)
+            found, missing = delivery.with_files(found, where)
         report = found.as_dict()
         for line in console.lines(report):
             Display().display(sanitize.clean(line))

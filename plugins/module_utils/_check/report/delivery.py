@@ -1,0 +1,48 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The last steps of a report on the controller: commands that can be pasted, and its files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.verdict import Report
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import files, folder
+
+
+def with_inventory(report: Report, options: str) -> Report:
+    """The report with the inventory of this run in its commands, so that they can be pasted."""
+
+    def put(text: str) -> str:
+        return text.replace(fixes.INVENTORY, options)
+
+    findings = [
+        replace(one, fix=put(one.fix), command=put(one.command), reproduce=put(one.reproduce))
+        for one in report.findings
+    ]
+    return replace(report, headline=put(report.headline), findings=findings)
+
+
+def with_files(report: Report, where: str) -> tuple[Report, list[str]]:
+    """Write all files of the report.  Returns the report as it is now, and the names of the files that are missing.
+
+    Those that can be written say which could not.
+    """
+    before = folder.earlier(where, files.JSON)
+    trouble = folder.problem(where, len(report.members))
+    found = folder.finding(where, {}, trouble)
+    first = _with(report, found)
+    missing = folder.write(where, files.contents(first.as_dict(), before))
+    if not missing:
+        return first, []
+    second = _with(report, folder.finding(where, missing, trouble))
+    told = {name: text for name, text in files.contents(second.as_dict(), before).items() if name not in missing}
+    folder.write(where, told)
+    return second, list(missing)
+
+
+def _with(report: Report, found: Any) -> Report:
+    return replace(report, findings=[*report.findings, found]) if found else report
