@@ -33,7 +33,7 @@ ERR_VALUE = f"{PREFIX}%s is %s, expected %s."
 ERR_UNKNOWN = f"{PREFIX}%s is no setting of the check."
 ERR_STRATEGY = (
     "the play runs with strategy %s, which lets a host go ahead while others have not started: there is no cluster to "
-    "check then. Fix: run it with strategy linear, in the play or with ANSIBLE_STRATEGY"
+    "check then. Fix: run it with strategy linear, in the play or with ANSIBLE_STRATEGY."
 )
 ERR_MEMBERS = (
     f"{PREFIX}members has %d member(s), an all_reduce needs at least 2 (world of one). "

@@ -19,7 +19,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.baremetal.gpu_cluster.plugins.action import collective_collect
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import progress_note, steps
-from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _progress
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _follow, _progress
 
 MODULE = "baremetal.gpu_cluster.collective_collect"
 PYTHON = "/usr/bin/python3"
@@ -56,7 +56,7 @@ class Node:
         self.programs: list[dict[str, Any]] = []
         self.shown: list[str] = []
         monkeypatch.setattr(_progress.Line, "_write", staticmethod(lambda text, newline: self.shown.append(text)))
-        monkeypatch.setattr(collective_collect, "time", SimpleNamespace(monotonic=lambda: self.now))
+        monkeypatch.setattr(_follow, "time", SimpleNamespace(monotonic=lambda: self.now))
         monkeypatch.setattr(collective_collect.ActionBase, "run", lambda *_arguments: {})
 
     def execute(self, name: str, given: dict[str, Any], task_vars: Any) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def test_nodes_that_are_not_looked_at_keep_the_terminal_tidy(monkeypatch: pytest
     [
         AnsibleConnectionFailure("lost"),
         OSError(24, "too many open files"),
-        collective_collect.TooLongError(),
+        _follow.TooLongError(),
         "",
         "sudo: a password is required",
         "[1]",
@@ -204,17 +204,17 @@ def test_a_look_is_ended_and_the_limit_of_the_task_goes_on() -> None:
     began = time.monotonic()
     try:
         signal.setitimer(signal.ITIMER_REAL, 3)
-        with pytest.raises(collective_collect.TooLongError), collective_collect.at_most(0.2):
+        with pytest.raises(_follow.TooLongError), _follow.at_most(0.2):
             dawdle()
         assert signal.getitimer(signal.ITIMER_REAL)[0] <= 2.8 and signal.getsignal(signal.SIGALRM) is task_timeout
-        with collective_collect.at_most(2):
+        with _follow.at_most(2):
             pass
         with pytest.raises(TaskTimeoutError):
             dawdle()
         assert 2.9 < time.monotonic() - began < 15
         # The limit of the task comes first.
         signal.setitimer(signal.ITIMER_REAL, 0.2)
-        with pytest.raises(TaskTimeoutError), collective_collect.at_most(10):
+        with pytest.raises(TaskTimeoutError), _follow.at_most(10):
             dawdle()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -223,6 +223,6 @@ def test_a_look_is_ended_and_the_limit_of_the_task_goes_on() -> None:
 
 def test_a_task_without_a_limit_has_none_after_a_look() -> None:
     before = signal.getsignal(signal.SIGALRM)
-    with collective_collect.at_most(5):
+    with _follow.at_most(5):
         pass
     assert signal.getitimer(signal.ITIMER_REAL)[0] == 0 and signal.getsignal(signal.SIGALRM) is before

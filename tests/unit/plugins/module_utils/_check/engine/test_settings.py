@@ -75,7 +75,7 @@ def test_everything_that_is_wrong_is_refused_at_once() -> None:
         "cluster_check_openmpi is 'soon', expected auto, true, false.",
         "cluster_check_speed is no setting of the check.",
         "the play runs with strategy host_pinned, which lets a host go ahead while others have not started: there is "
-        "no cluster to check then. Fix: run it with strategy linear, in the play or with ANSIBLE_STRATEGY",
+        "no cluster to check then. Fix: run it with strategy linear, in the play or with ANSIBLE_STRATEGY.",
         "cluster_check_members has 1 member(s), an all_reduce needs at least 2 (world of one). "
         "Put all nodes into the members group of the inventory.",
         "hosts x are in the play but not in cluster_check_members.",
