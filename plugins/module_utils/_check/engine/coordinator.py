@@ -17,7 +17,7 @@ The state:
 * ``skew``: seconds between the first and the last host of the steps that are under way.
 * ``lost``: hosts that failed in the measurement and take no further part.  ``unreachable``: those that are not asked
   for anything any more.
-* ``plan``, ``pairs``, ``openmpi_job``: what plan.make_plan, localise and mpi.plan.make_job returned.
+* ``plan``, ``pairs``, ``mpi_job``: what plan.make_plan, localise and mpi.plan.make_job returned.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def begin(
         "unreachable": [],
         "plan": {},
         "pairs": {},
-        "openmpi_job": {},
+        "mpi_job": {},
     }
 
 
@@ -180,7 +180,7 @@ def run_of(state: State) -> Run:
         port_plan=settings.port_plan,
         labels=settings.labels,
         pairs=state["pairs"],
-        openmpi_job=state["openmpi_job"],
+        openmpi_job=state["mpi_job"],
         openmpi=results[OPENMPI],
         user=settings.user,
         started=datetime.fromtimestamp(state["started"], timezone.utc).strftime(step_times.FORMATS[0]),
@@ -346,7 +346,7 @@ class _Work:
         """Pairs as long as there is something to try, then Open MPI."""
         self.set_skew()
         pairs = self.state["pairs"]
-        self.state["openmpi_job"] = mpi_plan.make_job(
+        self.state["mpi_job"] = mpi_plan.make_job(
             self.settings.openmpi,
             self.state["plan"],
             self.answers(LAUNCH),
@@ -357,7 +357,7 @@ class _Work:
         if pairs["next"]["pairs"]:
             self.note(PAIRS)
             return PAIR_LAUNCH
-        if self.state["openmpi_job"]["host"]:
+        if self.state["mpi_job"]["host"]:
             self.note(step_times.OPENMPI)
         return OPENMPI
 
@@ -530,7 +530,7 @@ class _Work:
 
     def openmpi(self) -> Orders:
         """One node is at work, the others wait: mpirun reaches them over ssh, as a job does."""
-        job = self.state["openmpi_job"]
+        job = self.state["mpi_job"]
         seconds = deadlines.openmpi(self.settings.openmpi_deadline_seconds, self.skew)
         hosts = [job["host"]] if job["host"] else []
         return self.make(
@@ -548,7 +548,7 @@ class _Work:
 
     def openmpi_clear(self) -> Orders:
         """Nothing is left of a job that ended well.  Without an answer of the node that ran it, nobody knows."""
-        job = self.state["openmpi_job"]
+        job = self.state["mpi_job"]
         answer = self.answers(OPENMPI).get(job["host"], {})
         hosts = self.active if job["host"] and answer.get("unclean", True) else []
         return self.make(

@@ -443,7 +443,7 @@ def test_whether_open_mpi_is_tried(wanted: str, more: dict[str, Any], why: str) 
     cluster = Cluster(openmpi=wanted, **more)
     done = cluster.run()
     assert ("openmpi" in done, "openmpi" in cluster.state["times"]) == (not why, not why)
-    assert cluster.state["openmpi_job"]["why"] == why and "openmpi_clear" not in done
+    assert cluster.state["mpi_job"]["why"] == why and "openmpi_clear" not in done
 
 
 @pytest.mark.parametrize("answer", [{"state": "finished", "unclean": True}, FAILED, AWAY])
