@@ -32,11 +32,12 @@ class Program:
     """A program that is sent.  To be made where an action is loaded, which Ansible's main process does once.
 
     module: full name of the module in whose place it is.  step: has ``SPEC``, ``RESULTS`` and ``taken``, and ``FACTS``
-    where it returns facts; _base/payload.py says more.  reads_only: it is the same in check mode.
+    where it returns facts; _base/payload.py says more.  reads_only: it is the same in check mode.  program: its name, where
+    the module is one for several programs.
     """
 
-    def __init__(self, module: str, step: ModuleType, reads_only: bool = False) -> None:
-        self._module, self._step, self._reads_only = module, step, reads_only
+    def __init__(self, module: str, step: ModuleType, reads_only: bool = False, program: str = "") -> None:
+        self._module, self._step, self._reads_only, self._program = module, step, reads_only, program
         self._packed = payload.packed([step, node_command])
 
     def run(self, action: ActionBase, task_vars: dict[str, Any]) -> dict[str, Any]:
@@ -56,11 +57,16 @@ class Program:
                 pass
             else:
                 return self._listed(answer)
-        arguments = dict(action._task.args)
+        arguments = of_module(self._program, action._task.args)
         return self._listed(sanitize.from_node(action._execute_module(self._module, arguments, task_vars=task_vars)))
 
     def _listed(self, answer: Mapping[str, Any]) -> dict[str, Any]:
         return _answers.listed(answer, self._step.RESULTS, getattr(self._step, "FACTS", ()))
+
+
+def of_module(program: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a module.  program: the one that it is to run, empty where it is for one only."""
+    return {"program": program, "arguments": dict(arguments)} if program else dict(arguments)
 
 
 def takes_input(action: ActionBase) -> bool:
@@ -126,14 +132,19 @@ def last_object(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def step(
-    action: ActionBase, module: str, task_vars: dict[str, Any], arguments: Mapping[str, Any], piped: bool = False
+    action: ActionBase,
+    module: str,
+    task_vars: dict[str, Any],
+    arguments: Mapping[str, Any],
+    piped: bool = False,
+    program: str = "",
 ) -> dict[str, Any]:
     """Take a step of ``steps.STEPS`` with the program that launch has left: the result of its module.
 
     module: the full name of the module.  arguments: in place of those of the task.  piped: through standard input,
-    because they are too long for a command, and for the log of sudo.
+    because they are too long for a command, and for the log of sudo.  program: as ``Program`` has it.
     """
-    name = module.rpartition("collective_")[2]
+    name = program or module.rpartition("collective_")[2]
     given = None
     if not action._task.check_mode and (not piped or takes_input(action)):
         given = valid(action, steps.SPECS[name])
@@ -149,6 +160,6 @@ def step(
             pass
         else:
             return _answers.listed(answer, steps.RESULTS[name])
-    arguments = {**action._task.args, **arguments}
+    arguments = of_module(program, {**action._task.args, **arguments})
     answer = sanitize.from_node(action._execute_module(module, arguments, task_vars=task_vars))
     return _answers.listed(answer, steps.RESULTS[name])

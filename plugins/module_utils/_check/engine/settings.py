@@ -113,15 +113,24 @@ def number(value: Any) -> float:
     raise ValueError("a number")
 
 
+def plain(value: Any) -> Any:
+    """What JSON has, for what somebody else judges.
+
+    A dictionary or a text of Ansible may be one that is evaluated when it is read, or that knows where it comes from.
+    """
+    if isinstance(value, Mapping):
+        return {str(name): plain(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(one) for one in value]
+    kind = next((one for one in (bool, int, float, str) if isinstance(value, one)), None)
+    return kind(value) if kind else value if value is None else str(value)
+
+
 def mapping(value: Any) -> dict[str, Any]:
     if isinstance(value, Mapping):
-        return dict(value)
+        found: dict[str, Any] = plain(value)
+        return found
     raise ValueError("a dictionary")
-
-
-def anything(value: Any) -> Any:
-    """For what somebody else judges."""
-    return value
 
 
 def each(read: Callable[[Any], Any], what: str) -> Callable[[Any], list[Any]]:
@@ -173,7 +182,7 @@ class Settings:
     port_plan: dict[str, Any] = field(default_factory=dict, metadata=by(mapping))
     labels: dict[str, Any] = field(default_factory=dict, metadata=by(mapping))
     strict: bool = setting(False, flag)
-    limits: Any = field(default_factory=dict, metadata=by(anything))
+    limits: Any = field(default_factory=dict, metadata=by(plain))
     address: str = setting("", text)
     interface: str = setting("", text)
     rendezvous_first: int = setting(29500, whole)

@@ -37,8 +37,12 @@ _LAUNCH: dict[str, shape.Test] = {
 
 
 def checked(step: str, answer: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer, or a failure in its place.  What failed already, or was skipped, stays as it is."""
-    if answer.get("failed") or answer.get("skipped") or answer.get("unreachable") or _IS_ANSWER[step](answer):
+    """The answer, or a failure in its place.  What failed already, or was skipped, stays as it is.
+
+    Those of the other steps are judged one by one, where they are read.
+    """
+    is_answer = _IS_ANSWER.get(step)
+    if answer.get("failed") or answer.get("skipped") or answer.get("unreachable") or not is_answer or is_answer(answer):
         return dict(answer)
     return {"changed": False, "failed": True, "msg": ERR_ANSWER % step}
 

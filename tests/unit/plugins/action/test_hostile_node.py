@@ -46,6 +46,12 @@ TASKS = [
     task("gpu_node_facts"),
     task("collective_launch", run_id="run-1", nonce="0" * 32, address="192.0.2.1", interface="lo", torch_python="/x"),
     task("collective_go", run_id="run-1", ranks=[0], world_size=1, master_address="192.0.2.1", master_port=29500),
+    {
+        f"{OURS}.check": {"settings": {"members": ["n1", "n2"], "progress": "never"}},
+        "register": "check",
+        "vars": {"ansible_play_batch": ["n1"], "ansible_play_hosts": ["n1"]},
+    },
+    *[{**task("check_step", folder="{{ check.folder }}")}, {f"{OURS}.check": {"folder": "{{ check.folder }}"}}] * 2,
     task("host_preflight"),
     {f"{OURS}.node_snapshot": {"members": []}, "register": "snapshot", "failed_when": False},
     task("node_differences", rebuilt=["n1"], results={"n1": "{{ snapshot }}", "n2": "{{ of_host_preflight }}"}),

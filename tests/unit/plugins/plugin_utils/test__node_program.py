@@ -299,3 +299,14 @@ def test_the_program_needs_little_of_a_processor(run_dir: Path) -> None:
 def test_what_is_no_object_of_json_is_one_error(said: str) -> None:
     with pytest.raises(ValueError):
         _node_program.last_object({"stdout": said})
+
+
+def test_a_module_for_several_programs_is_told_which() -> None:
+    action = Action()
+    given = {"ranks": [1]}
+    _node_program.step(action, MODULE, {}, given, program="go")  # type: ignore[arg-type]
+    _node_program.Program(MODULE, facts, program="facts").run(action, {})  # type: ignore[arg-type]
+    assert action.modules == [
+        {"program": "go", "arguments": {**GO, **given}},
+        {"program": "facts", "arguments": GO},
+    ]

@@ -1,0 +1,165 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The controller keeps a check in files between its tasks, gives the orders, and in the end the verdict."""
+
+from __future__ import annotations
+
+import json
+import stat
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from ansible import constants as C
+
+from ansible_collections.baremetal.gpu_cluster.plugins.action import check
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import schema
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _check_folder
+
+START = 1769860800.25
+HOSTS = ["n1", "n2"]
+VARIABLES = {
+    "ansible_play_hosts": HOSTS,
+    "ansible_play_hosts_all": HOSTS,
+    "ansible_play_batch": HOSTS,
+    "ansible_forks": 5,
+    "ansible_inventory_sources": ["/srv/prod", "/srv/more"],
+    "cluster_check_members": HOSTS,
+    "cluster_check_samples": "8",
+}
+Check = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(name="printed")
+def what_is_on_the_console(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    lines: list[str] = []
+    monkeypatch.setattr(check, "Display", lambda: SimpleNamespace(display=lines.append))
+    return lines
+
+
+@pytest.fixture(name="run")
+def running(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, printed: list[str]) -> Check:
+    """Run the action; a second passes each time that it looks at the clock."""
+    now = [START - 1]
+
+    def clock() -> float:
+        now[0] += 1
+        return now[0]
+
+    monkeypatch.setattr(check, "time", SimpleNamespace(time=clock, strftime=time.strftime, gmtime=time.gmtime))
+    monkeypatch.setattr(C, "DEFAULT_LOCAL_TMP", str(tmp_path))
+    monkeypatch.setattr(check.ActionBase, "run", lambda *_arguments: {})
+
+    def run(variables: dict[str, Any] | None = None, check_mode: bool = False, **arguments: Any) -> dict[str, Any]:
+        action = check.ActionModule.__new__(check.ActionModule)
+        action._task = SimpleNamespace(args=arguments, check_mode=check_mode)
+        action._templar = SimpleNamespace(template=lambda value: value)
+        result: dict[str, Any] = action.run(task_vars=VARIABLES if variables is None else variables)
+        return result
+
+    return run
+
+
+def answer(found: dict[str, Any], **answers: dict[str, Any]) -> None:
+    """As check_step keeps them."""
+    folder = _check_folder.Folder(found["folder"])
+    for host, one in answers.items():
+        folder.keep(folder.step(), host, one)
+
+
+def test_a_check_is_begun_and_kept_for_nobody_else(run: Check, tmp_path: Path) -> None:
+    found = run(hosts={host: {"address": f"192.0.2.{host[1:]}"} for host in HOSTS})
+    assert {name: found[name] for name in ("done", "step", "title", "timeout_seconds", "timeouts", "changed")} == {
+        "done": False,
+        "step": "launch",
+        "title": "Start the workers",
+        "timeout_seconds": 40,
+        "timeouts": {},
+        "changed": False,
+    }
+    folder = Path(found["folder"])
+    assert folder.parent == tmp_path and stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {path.name for path in folder.iterdir()} == {"state.json", "orders.json", "answers-0"}
+    step = _check_folder.Folder(str(folder)).step()
+    assert step.number == 0 and step.orders.hosts["n2"]["address"] == "192.0.2.2"
+    # From the variable of the role, which a template has made.
+    assert step.orders.common["samples"] == 8 and len(step.orders.common["nonce"]) == 32
+    assert step.orders.common["run_id"].startswith("20260131t120000z-")
+
+
+def test_what_is_given_comes_before_the_variables(run: Check) -> None:
+    found = run(settings={"samples": 2, "members": ["n1", "n2", "n3"]})
+    assert _check_folder.Folder(found["folder"]).step().orders.common["samples"] == 2
+
+
+def test_everything_that_is_wrong_is_refused_at_once(run: Check, tmp_path: Path) -> None:
+    found = run(settings={"samples": 99, "warmup": -1})
+    assert found["failed"] is True and list(tmp_path.iterdir()) == []
+    for text in ("cluster_check_samples is 99, expected 1 to 32.", "cluster_check_warmup is -1, expected 0 to 1000."):
+        assert text in found["msg"]
+
+
+def test_answers_lead_to_the_next_orders_and_to_the_verdict(run: Check, printed: list[str], tmp_path: Path) -> None:
+    failed = {"state": "failed", "error": "no torch", "openmpi": {}}
+    begun = run(settings={"report_dir": str(tmp_path / "reports")})
+    answer(begun, n1=failed, n2={"unreachable": True, "msg": "ssh: timed out"})
+    facts = run(folder=begun["folder"])
+    assert (facts["step"], facts["done"], facts["folder"]) == ("facts", False, begun["folder"])
+    assert list(_check_folder.Folder(facts["folder"]).step().orders.hosts) == ["n1"]
+    answer(facts, n1={"ansible_facts": {"gpu_node": {}}})
+    found = run(folder=begun["folder"])
+    assert found["done"] is True and "folder" not in found and not Path(begun["folder"]).exists()
+    assert found["verdict"] == "FAILED" and set(found["culprits"]) == {"n1", "n2"} and found["missing_files"] == []
+    assert found["_ansible_verbose_override"] is True and printed[0] == found["headline"]
+    report = json.loads((tmp_path / "reports" / "report.json").read_text())
+    assert list(schema.violations(report)) == [] and report == json.loads(json.dumps(found["report"]))
+    assert "-i /srv/prod -i /srv/more" in json.dumps(report) and "<inventory>" not in json.dumps(report)
+    assert [one["name"] for one in report["times"]] == ["look", "launch", "mesh", "collective", "facts", "judge"]
+    assert report["seconds"] == 5.2 and report["times"][-1]["seconds"] == 1.0
+    # A judged check cannot go on.
+    assert run(folder=begun["folder"])["failed"] is True
+
+
+def test_a_host_that_left_no_answer_has_failed(run: Check) -> None:
+    begun = run()
+    answer(begun, n1={"failed": True, "msg": "no room"})
+    facts = run(folder=begun["folder"])
+    assert facts["step"] == "facts" and facts["timeouts"] == {"n1": 30, "n2": 30}
+
+
+def test_check_mode_begins_with_what_only_reads(run: Check) -> None:
+    assert run(check_mode=True)["step"] == "facts"
+
+
+def test_the_folder_of_the_reports_is_tried_before_the_check_costs_time(run: Check, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (warning,) = run(settings={"report_dir": str(tmp_path / "file")})["warnings"]
+    assert warning.startswith("on the controller: the reports cannot be written to ") and "File exists" in warning
+    assert "The check goes on" in warning
+    assert "warnings" not in run(settings={"report_dir": str(tmp_path / "new")})
+
+
+def test_a_controller_that_can_keep_nothing_says_so(
+    run: Check, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(C, "DEFAULT_LOCAL_TMP", str(tmp_path / "gone"))
+    found = run()
+    assert found["failed"] is True and found["msg"].startswith(f"the controller cannot keep the check in {tmp_path}")
+
+
+def test_the_strategy_of_the_play_is_known(run: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check._play, "strategy", lambda _task: "free")
+    assert "the play runs with strategy free" in run()["msg"]
+
+
+def test_hosts_may_be_called_as_the_inventory_likes(monkeypatch: pytest.MonkeyPatch, run: Check) -> None:
+    hosts = ["../n1", "n2/x", ".."]
+    names = {name: hosts for name in VARIABLES if "hosts" in name or name.endswith(("batch", "members"))}
+    begun = run({**VARIABLES, **names})
+    answer(begun, **{host: {"state": "failed", "error": host, "openmpi": {}} for host in hosts})
+    folder = _check_folder.Folder(begun["folder"])
+    assert {host: one["error"] for host, one in folder.answers(folder.step()).items()} == {host: host for host in hosts}
