@@ -32,8 +32,8 @@ class Program:
     """A program that is sent.  To be made where an action is loaded, which Ansible's main process does once.
 
     module: full name of the module in whose place it is.  step: has ``SPEC``, ``RESULTS`` and ``taken``, and ``FACTS``
-    where it returns facts; _base/payload.py says more.  reads_only: it is the same in check mode.  program: its name, where
-    the module is one for several programs.
+    where it returns facts; _base/payload.py says more.  reads_only: it is the same in check mode.  program: its name,
+    where the module is one for several programs.
     """
 
     def __init__(self, module: str, step: ModuleType, reads_only: bool = False, program: str = "") -> None:

@@ -60,7 +60,7 @@ def found_by_pairs(report: dict[str, Any]) -> list[list[str]]:
 def test_a_healthy_cluster_is_not_tried_in_pairs(swept: NetCluster) -> None:
     ended = check(swept, *SIZES)
     assert ended.code == 0 and ended.report["rounds"] == [], ended.text
-    assert "Pairs |" not in ended.text
+    assert "Step | Pairs" not in ended.text
 
 
 @pytest.mark.parametrize("kind", ["hang", "missing"])

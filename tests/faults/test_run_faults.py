@@ -38,6 +38,9 @@ from net_cluster import NetCluster
 
 #: The ranks are at work until they are ended.
 LONG = ["-e", '{"cluster_check_iterations": 10000, "cluster_check_size_seconds": 3600}']
+#: With a timeout below one second the imports are waited for only so long after the begin of the probe.
+SHORT_PROBE = ["-e", "cluster_check_probe_timeout_seconds=0.9"]
+READY_SECONDS = 22
 SHORT_DEADLINE = ["-e", "cluster_check_deadline_seconds=10"]
 RANK = "_check.agent.rank"
 WORKER = "_check.agent.worker"
@@ -173,8 +176,8 @@ def test_ranks_that_import_torch_slowly_are_waited_for(clean: NetCluster, rng: r
 def test_a_node_that_imports_torch_for_too_long_is_named(clean: NetCluster, rng: random.Random, tmp_path: Path) -> None:
     """The others give up before it comes, and what all of them print then is not held against rank 0's node."""
     name = rng.choice(clean.names[1:])
-    print(f"{name} imports torch 30 s later")
-    ended = check(clean, *slow_import(tmp_path, name, 30), "-e", "__cluster_check_ready_seconds=0")
+    print(f"{name} imports torch {READY_SECONDS + 30} s later")
+    ended = check(clean, *slow_import(tmp_path, name, READY_SECONDS + 30), *SHORT_PROBE)
     assert ended.code != 0 and list(ended.report["culprits"]) == [name], ended.text
     (one,) = [one for one in ended.report["findings"] if one["id"] == "GC-RUN-002"]
     assert one["hosts"] == [name] and "came too late to the rendezvous: it had imported PyTorch " in one["cause"]
@@ -191,7 +194,7 @@ def test_a_node_of_rank_0_that_imports_torch_for_too_long_is_named(
 ) -> None:
     """The others wait for it as long as they have time."""
     name = clean.names[0]
-    ended = check(clean, *slow_import(tmp_path, name, seconds), *LONG, "-e", "__cluster_check_ready_seconds=0")
+    ended = check(clean, *slow_import(tmp_path, name, READY_SECONDS + seconds), *LONG, *SHORT_PROBE)
     assert ended.code != 0 and list(ended.report["culprits"]) == [name], ended.text
     found = [(one["hosts"], one["cause"]) for one in ended.report["findings"] if one["id"] == "GC-RUN-002"]
     assert [hosts for hosts, _cause in found] == [[name]] and cause in found[0][1], ended.text

@@ -159,7 +159,7 @@ def test_what_is_killed_in_the_job_of_open_mpi_is_named(cluster: Cluster, kill: 
     assert process.returncode == 2 and seconds < 60, text
     assert list(report["culprits"]) == [name] and says.format(name) in report["headline"], text
     assert report["sizes"] != [], "the collective over gloo was through"
-    cleared = text.partition("Open MPI | End what mpirun has left on the nodes]")[2].partition("TASK [")[0]
+    cleared = text.partition("Open MPI: end what mpirun has left on the nodes]")[2].partition("TASK [")[0]
     assert all(f"ok: [{one}]" in cleared for one in cluster.hosts), cleared
     assert cluster.left_over() == [] and cluster.on_all(OF_MPI) == []
 

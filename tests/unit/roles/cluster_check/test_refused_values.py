@@ -5,37 +5,26 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import limits
-
-ROLE = Path(__file__).parents[4] / "roles" / "cluster_check"
 HOSTS = ["n1", "n2"]
 PLAY: dict[str, Any] = {
     "hosts": "all",
     "gather_facts": False,
-    "tasks": [
-        {
-            "ansible.builtin.import_role": {
-                "name": "baremetal.gpu_cluster.cluster_check",
-                "tasks_from": "assert_role_vars",
-            }
-        }
-    ],
+    "tasks": [{"ansible.builtin.include_role": {"name": "baremetal.gpu_cluster.cluster_check"}}],
 }
 
 
 def refuse(playbook: Any, **variables: Any) -> str:
-    """What the role says of these variables; empty when it takes them."""
+    """What the role says of these variables."""
     play = dict(PLAY, vars={"cluster_check_members": HOSTS, **variables})
     done = playbook.run([play], "-i", ",".join(HOSTS))
     assert "UNREACHABLE" not in done.stdout
-    assert done.returncode in (0, 2), done.stdout + done.stderr
-    return done.stdout + done.stderr if done.returncode else ""
+    assert done.returncode == 2, done.stdout + done.stderr
+    # The lines of the terminal are cut.
+    return " ".join((done.stdout + done.stderr).split())
 
 
 def test_all_values_that_no_node_takes_are_refused_at_once(playbook: Any) -> None:
@@ -66,16 +55,3 @@ def test_all_values_that_no_node_takes_are_refused_at_once(playbook: Any) -> Non
 )
 def test_one_of_them_is_enough(playbook: Any, name: str, value: int) -> None:
     assert f"cluster_check_{name} " in refuse(playbook, **{f"cluster_check_{name}": value})
-
-
-def test_the_defaults_are_taken(playbook: Any) -> None:
-    assert refuse(playbook) == ""
-
-
-def test_every_number_of_the_role_that_has_a_range_is_judged() -> None:
-    options = yaml.safe_load((ROLE / "meta" / "argument_specs.yml").read_text())["argument_specs"]["main"]["options"]
-    (task,) = yaml.safe_load((ROLE / "tasks" / "assert_role_vars.yml").read_text())
-    judged = {name: f"{{{{ cluster_check_{name} }}}}" for name in limits.LIMITS if f"cluster_check_{name}" in options}
-    # It has a narrower range of its own: the role adds to it.
-    del judged["deadline_seconds"]
-    assert task["vars"]["__cluster_check_values"] == judged
