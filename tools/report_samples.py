@@ -51,13 +51,13 @@ READY = 1795291266.0
 ALPHA, BETA = 3.1e-4, 0.62e9
 #: Step, when it began, how long it took.
 STEPS = (
-    ("look", 0.2, 1.9),
+    ("static", 0.2, 1.9),
     ("launch", 2.1, 1.6),
     ("mesh", 3.7, 3.1),
     ("collective", 6.8, 5.2),
     ("openmpi", 12.0, 2.9),
     ("facts", 14.9, 1.9),
-    ("judge", 16.8, 0.3),
+    ("diagnosis", 16.8, 0.3),
 )
 
 

@@ -114,7 +114,7 @@ class ActionModule(ActionBase):
             del given["plan"]
         run = Run(check_mode=bool(self._task.check_mode), **given)
         if began:
-            began[step_times.JUDGE] = now
+            began[step_times.DIAGNOSIS] = now
         found = timed(diagnosis.diagnose(run), started.get("started"), began, time.time())
         sources = (task_vars or {}).get("ansible_inventory_sources") or []
         found = delivery.with_inventory(found, fixes.inventory(sources, os.getcwd()))

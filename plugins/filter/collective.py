@@ -36,7 +36,7 @@ def collective_pins(hostvars: Mapping[str, Any], hosts: Sequence[str]) -> dict[s
     return {
         host: {
             name: value
-            for name, value in read_variables(hostvars, host, lambda name: name in matrix.WISHES).items()
+            for name, value in read_variables(hostvars, host, lambda name: name in matrix.VARIABLES).items()
             if not isinstance(value, Unreadable)
         }
         for host in hosts
@@ -143,10 +143,10 @@ def collective_mpi_job(
 ) -> dict[str, Any]:
     """See collective_mpi_job.yml."""
     try:
-        wish = mpi_plan.wish(wanted)
+        wanted_value = mpi_plan.wanted_value(wanted)
     except ValueError as error:
         raise AnsibleFilterError(str(error)) from error
-    return mpi_plan.make_job(wish, planned, launch, collect, (pairs or {}).get("rounds", []), user)
+    return mpi_plan.make_job(wanted_value, planned, launch, collect, (pairs or {}).get("rounds", []), user)
 
 
 class FilterModule:

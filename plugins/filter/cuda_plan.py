@@ -44,9 +44,9 @@ _value:
 """
 
 
-def cuda_plan(wishes: Mapping[str, Any]) -> dict[str, Any]:
+def cuda_plan(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the checked plan as a dictionary."""
-    found, problems = plan(wishes)
+    found, problems = plan(params)
     return checked(found.as_dict(), problems)
 
 

@@ -13,7 +13,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils._plans impor
 
 DOCUMENTATION = r"""
 name: nccl_plan
-short_description: Check the wishes for NCCL, and turn them into packages and settings
+short_description: Check the settings for NCCL, and turn them into packages and settings
 version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
@@ -44,9 +44,9 @@ _value:
 """
 
 
-def nccl_plan(wishes: Mapping[str, Any]) -> dict[str, Any]:
+def nccl_plan(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the checked plan as a dictionary."""
-    return checked(*plan(wishes))
+    return checked(*plan(params))
 
 
 class FilterModule:

@@ -13,7 +13,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils._plans impor
 
 DOCUMENTATION = r"""
 name: openmpi_plan
-short_description: Check the wishes for Open MPI, and turn them into packages and settings
+short_description: Check the settings for Open MPI, and turn them into packages and settings
 version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
@@ -33,9 +33,9 @@ options:
 EXAMPLES = r"""
 - name: Show what becomes of a network
   ansible.builtin.debug:
-    msg: "{{ wishes | baremetal.gpu_cluster.openmpi_plan }}"
+    msg: "{{ params | baremetal.gpu_cluster.openmpi_plan }}"
   vars:
-    wishes:
+    params:
       packages: [openmpi]
       prefix: /usr/lib64/openmpi
       networks: [192.0.2.17/24]
@@ -51,9 +51,9 @@ _value:
 """
 
 
-def openmpi_plan(wishes: Mapping[str, Any]) -> dict[str, Any]:
+def openmpi_plan(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the checked plan as a dictionary."""
-    return checked(*plan(wishes))
+    return checked(*plan(params))
 
 
 class FilterModule:

@@ -51,7 +51,7 @@ def merged(spans: Iterable[PortRange]) -> tuple[PortRange, ...]:
 
 
 def left_over(span: PortRange, taken: Iterable[PortRange]) -> list[PortRange]:
-    """The parts of ``span`` that lie in none of ``taken``."""
+    """The parts of ``span`` that lie in none of ``run_step``."""
     result, first = [], span.first
     for other in merged(taken):
         if other.last < first or other.first > span.last:

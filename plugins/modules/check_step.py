@@ -105,7 +105,7 @@ def main() -> None:
         module.fail_json(msg="; ".join(given.error_messages))
     if module.check_mode and program not in programs.READ_ONLY:
         module.exit_json(changed=False, skipped=True)
-    result = programs.taken(program, module.run_command, given.validated_parameters)
+    result = programs.run_step(program, module.run_command, given.validated_parameters)
     if result.get("failed"):
         module.fail_json(**result)
     module.exit_json(**result)

@@ -80,7 +80,7 @@ ranks:
   returned: when RV(state) is not V(lost)
   type: list
   elements: dict
-how_far:
+progress_note:
   description:
     - How far the collective was when the ranks ended, on the node of rank 0; elsewhere V(null). C(size_bytes),
       C(number) and C(of) are those of the size, C(iterations) and C(at_most) of its iterations, C(seconds_ago) the
@@ -113,7 +113,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent
 
 def main() -> None:
     module = AnsibleModule(argument_spec=steps.COLLECT)
-    result = steps.taken("collect", module.run_command, module.params)
+    result = steps.run_step("collect", module.run_command, module.params)
     if result.get("failed"):
         module.fail_json(**result)
     module.exit_json(**result)

@@ -118,7 +118,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent
 
 def main() -> None:
     module = AnsibleModule(argument_spec=steps.GO)
-    result = steps.taken("go", module.run_command, module.params)
+    result = steps.run_step("go", module.run_command, module.params)
     if result.get("failed"):
         module.fail_json(**result)
     module.exit_json(**result)

@@ -245,7 +245,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent
 
 def main() -> None:
     module = AnsibleModule(argument_spec=begin.SPEC)
-    result = begin.taken(module.run_command, module.params)
+    result = begin.run_step(module.run_command, module.params)
     if result.get("failed"):
         module.fail_json(**result)
     module.exit_json(**result)

@@ -150,7 +150,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent
 
 def main() -> None:
     module = AnsibleModule(argument_spec=mpi_step.SPEC)
-    result = mpi_step.taken(module.run_command, module.params)
+    result = mpi_step.run_step(module.run_command, module.params)
     if result.get("failed"):
         module.fail_json(**result)
     module.exit_json(**result)

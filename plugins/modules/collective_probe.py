@@ -214,7 +214,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent
 
 def main() -> None:
     module = AnsibleModule(argument_spec=steps.PROBE)
-    result = steps.taken("probe", module.run_command, module.params)
+    result = steps.run_step("probe", module.run_command, module.params)
     if result.get("failed"):
         module.fail_json(**result)
     module.exit_json(**result)

@@ -326,7 +326,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent
 
 def main() -> None:
     module = AnsibleModule(argument_spec=facts_step.SPEC, supports_check_mode=True)
-    result = facts_step.taken(module.run_command, module.params)
+    result = facts_step.run_step(module.run_command, module.params)
     if result.get("failed"):
         module.fail_json(**result)
     module.exit_json(**result)

@@ -257,7 +257,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node im
 def main() -> None:
     """Read and answer."""
     module = AnsibleModule(argument_spec=step.SPEC, supports_check_mode=True)
-    module.exit_json(**step.taken(module.run_command, module.params))
+    module.exit_json(**step.run_step(module.run_command, module.params))
 
 
 if __name__ == "__main__":

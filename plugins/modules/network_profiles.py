@@ -311,7 +311,7 @@ def main() -> None:
             "confirm_seconds": given["confirm_seconds"],
             "client": connection.client,
             "starter": os.getpid(),
-            "tried": "; ".join(controller.wish(target.name, target.interface) for target in found.targets),
+            "tried": "; ".join(controller.described(target.name, target.interface) for target in found.targets),
         }
         began = change.start(module.run_command, job)
     except BusyError as error:

@@ -158,7 +158,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._nvidia_driv
     ABSENT,
     PRESENT,
     DriverError,
-    Wish,
+    Spec,
     outcome,
 )
 
@@ -180,9 +180,9 @@ def main() -> None:
     if not 60 <= params["build_timeout_seconds"] <= 14400:
         seconds = params["build_timeout_seconds"]
         module.fail_json(msg=f"build_timeout_seconds = {seconds}: it is not within 60 to 14400. Fix: say 1800.")
-    wish = Wish(params["state"], params["version"], params["kind"], params["build_timeout_seconds"])
+    spec = Spec(params["state"], params["version"], params["kind"], params["build_timeout_seconds"])
     try:
-        result = outcome(module, wish, module.check_mode, Node())
+        result = outcome(module, spec, module.check_mode, Node())
     except (DriverError, OSError) as error:
         module.fail_json(msg=f"{error}.")
     module.exit_json(**result)

@@ -94,6 +94,6 @@ def _command(action: ActionBase, run_id: str, task_vars: dict[str, Any]) -> str:
 
 
 def _look(action: ActionBase, command: str) -> Mapping[str, Any]:
-    """What ``how_far.look`` returns.  ValueError when the node says something else."""
+    """What ``progress_note.look`` returns.  ValueError when the node says something else."""
     with at_most(LOOK_SECONDS_MAX):
         return sanitize.from_node(_node_program.last_object(action._low_level_execute_command(command)))

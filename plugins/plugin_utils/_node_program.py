@@ -31,7 +31,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _answ
 class Program:
     """A program that is sent.  To be made where an action is loaded, which Ansible's main process does once.
 
-    module: full name of the module in whose place it is.  step: has ``SPEC``, ``RESULTS`` and ``taken``, and ``FACTS``
+    module: full name of the module in whose place it is.  step: has ``SPEC``, ``RESULTS``, ``run_step``, and ``FACTS``
     where it returns facts; _base/payload.py says more.  reads_only: it is the same in check mode.  program: its name,
     where the module is one for several programs.
     """
@@ -42,13 +42,13 @@ class Program:
 
     def run(self, action: ActionBase, task_vars: dict[str, Any]) -> dict[str, Any]:
         """The result of the module."""
-        given = None
+        params = None
         if (self._reads_only or not action._task.check_mode) and takes_input(action):
-            given = valid(action, self._step.SPEC)
-        where = python(action, task_vars) if given is not None else ""
+            params = valid(action, self._step.SPEC)
+        where = python(action, task_vars) if params is not None else ""
         if where:
             names = {"program": self._step.__name__, "command": node_command.__name__}
-            head = json.dumps({**names, "arguments": given}).encode()
+            head = json.dumps({**names, "arguments": params}).encode()
             try:
                 answer = _called(
                     action, shlex.join([where, "-I", "-S", "-c", payload.READER]), head + b"\n" + self._packed
@@ -98,10 +98,10 @@ def valid(action: ActionBase, spec: Mapping[str, Any]) -> dict[str, Any] | None:
     if any(path.startswith("~") or "$" in path for path in paths):
         return None
     try:
-        _result, given = action.validate_argument_spec(argument_spec=spec)
+        _result, params = action.validate_argument_spec(argument_spec=spec)
     except AnsibleActionFail:
         return None
-    return dict(given)
+    return dict(params)
 
 
 def _called(action: ActionBase, command: str, data: bytes | None) -> dict[str, Any]:
@@ -145,15 +145,15 @@ def step(
     because they are too long for a command, and for the log of sudo.  program: as ``Program`` has it.
     """
     name = program or module.rpartition("collective_")[2]
-    given = None
+    params = None
     if not action._task.check_mode and (not piped or takes_input(action)):
-        given = valid(action, steps.SPECS[name])
-    where = python(action, task_vars) if given is not None else ""
-    if where and given is not None:
-        text = json.dumps({**given, **arguments})
+        params = valid(action, steps.SPECS[name])
+    where = python(action, task_vars) if params is not None else ""
+    if where and params is not None:
+        text = json.dumps({**params, **arguments})
         try:
             words = [where, "-S", "-m", steps.__name__, name, "-" if piped else text]
-            folder = f"{run_state.run_dir(given['run_id'])}/payload"
+            folder = f"{run_state.run_dir(params['run_id'])}/payload"
             command = f"env PYTHONPATH={folder} PYTHONDONTWRITEBYTECODE=1 {shlex.join(words)}"
             answer = _called(action, command, text.encode() if piped else None)
         except (ValueError, run_state.UnitError):

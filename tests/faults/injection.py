@@ -311,7 +311,7 @@ def judge(report: dict[str, Any], injected: Sequence[Injected]) -> None:
     errors = [one for one in report["findings"] if one["severity"] == "error"]
     said = json.dumps(errors, indent=1)
     assert report["verdict"] == "FAILED" and report["headline"].startswith("FAILED: ")
-    # That gloo passes by luck is told where it does, which depends on who has the higher address.
+    # That gloo passes all the same is told where it does, which depends on who has the higher address.
     beside = {"GC-NET-010"}.union(*(fault.also for fault in injected))
     rest = [one for one in errors if one["id"] not in beside]
     for fault in injected:

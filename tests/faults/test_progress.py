@@ -97,7 +97,7 @@ def screen(written: str) -> list[str]:
     return lines
 
 
-def test_a_person_sees_how_far_it_is_and_is_left_nothing_of_it(nodes: NetCluster, tmp_path: Path) -> None:
+def test_a_person_sees_progress_note_it_is_and_is_left_nothing_of_it(nodes: NetCluster, tmp_path: Path) -> None:
     log = tmp_path / "ansible.log"
     code, written = on_a_terminal(nodes, ANSIBLE_LOG_PATH=str(log))
     assert code == 0, written

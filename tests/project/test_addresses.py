@@ -352,7 +352,7 @@ def test_digits_of_versions_are_those_of_ascii(path: Path) -> None:
     """The classes d and w of a pattern hold the digits and letters of all scripts."""
     if path.name not in (
         "versions.py",
-        "wishes.py",
+        "spec.py",
         "settings.py",
         "labels.py",
         "members.py",

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Findings about NCCL and CUDA, on nodes that show GPUs: what they name as variables mends them.
+"""Findings about NCCL and CUDA, on nodes that show GPUs: what they name as variables fixes them.
 
 The packages are stand-ins, installed by dnf and chosen by alternatives. No node has a driver, so the check as a whole
 stays red here: what is looked at is that the finding has gone and no other has come.

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Another release of Open MPI on one node: what its ranks and its packages say is red, and the variable mends it.
+"""Another release of Open MPI on one node: what its ranks and its packages say is red, and the variable fixes it.
 
 The packages are stand-ins, installed by dnf: links to the node's own programs, and its own library, which says another
 release of itself in one of them.

@@ -105,7 +105,7 @@ def test_a_real_run_fills_what_the_page_shows(runs: tuple[Run, Run], cluster: Cl
 def test_the_steps_of_a_real_run_fill_its_time(runs: tuple[Run, Run]) -> None:
     report = runs[0].report
     times = report["times"]
-    assert [one["name"] for one in times] == ["look", "launch", "mesh", "collective", "openmpi", "facts", "judge"]
+    assert [one["name"] for one in times] == ["static", "launch", "mesh", "collective", "openmpi", "facts", "diagnosis"]
     assert times[0]["begin_seconds"] <= 2
     for before, after in itertools.pairwise(times):
         assert abs(before["begin_seconds"] + before["seconds"] - after["begin_seconds"]) < 0.01

@@ -128,8 +128,8 @@ def run(sources: Mapping[str, str], program: str) -> None:
 def answer(sources: Mapping[str, str], program: str, command: str, arguments: dict[str, Any]) -> None:
     """On the node: print the result of a program as JSON, and end.
 
-    program: a module with ``taken(run, given)``, as that of its module: run starts commands as
-    ``AnsibleModule.run_command`` does, given are the arguments.  command: the module that has ``run_command``.
+    program: a module with ``run_step(run, params)``, as that of its module: run starts commands as
+    ``AnsibleModule.run_command`` does, params are its arguments.  command: the module that has ``run_command``.
 
     What is in memory goes with the process: to look for garbage in it, and to take it apart at the end, costs a node a
     tenth of the whole.
@@ -138,7 +138,7 @@ def answer(sources: Mapping[str, str], program: str, command: str, arguments: di
     sys.meta_path.insert(0, Sources(sources))
     try:
         start = importlib.import_module(command).run_command
-        result = importlib.import_module(program).taken(start, arguments)
+        result = importlib.import_module(program).run_step(start, arguments)
     except Exception:
         # As a module that breaks: who reads it has to see where.
         result = {"failed": True, "msg": traceback.format_exc()}

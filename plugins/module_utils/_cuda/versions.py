@@ -66,10 +66,10 @@ def release_of(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
-def plan(wishes: Mapping[str, Any]) -> tuple[Plan, list[Problem]]:
+def plan(params: Mapping[str, Any]) -> tuple[Plan, list[Problem]]:
     """Read ``versions`` and ``default``. All problems at once; with any, the plan must not be used."""
     problems: list[Problem] = []
-    versions = wishes.get("versions", [])
+    versions = params.get("versions", [])
     if not isinstance(versions, list):
         return Plan([], None), [Problem(VERSIONS, shown(versions), ERR_NO_LIST, FIX_LIST)]
     found: dict[str, Toolkit] = {}
@@ -87,7 +87,7 @@ def plan(wishes: Mapping[str, Any]) -> tuple[Plan, list[Problem]]:
             )
         found.setdefault(toolkit.release, toolkit)
     toolkits = list(found.values())
-    wanted = wishes.get("default", "")
+    wanted = params.get("default", "")
     default = toolkits[0] if toolkits else None
     if wanted != "" and refused(wanted):
         problems.append(Problem(DEFAULT, shown(wanted), refused(wanted), FIX_VERSION))

@@ -25,8 +25,10 @@ RESULTS = ("changed", "failed", "msg", "warnings")
 FACTS = ("gpu_node",)
 
 
-def taken(_run: Any, given: dict[str, Any]) -> dict[str, Any]:
+def run_step(_run: Any, params: dict[str, Any]) -> dict[str, Any]:
     """Read and answer.  given: as ``SPEC`` has it."""
-    facts, warnings = gather(Node(given["root"]), given["torch_prefix"], given["import_torch"], given["openmpi_prefix"])
+    facts, warnings = gather(
+        Node(params["root"]), params["torch_prefix"], params["import_torch"], params["openmpi_prefix"]
+    )
     told = {"warnings": warnings} if warnings else {}
     return {"changed": False, "ansible_facts": {"gpu_node": facts}, **told}

@@ -67,7 +67,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.v
     with_defaults,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files import cluster
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import spec as wishes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network import spec as network_spec
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import (
     VARIABLE as PORTS,
 )
@@ -76,7 +76,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan i
     make_port_plan,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._selinux import spec as selinux
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import spec as ssh_wishes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import spec as ssh_spec
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._tuning import limits as tuning_limits
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._tuning import parameters
 
@@ -120,9 +120,9 @@ def _preflight_port_problems(value: Any) -> list[Problem]:
 #: Variables with rules beyond their argument spec, which their own domain knows.
 OWN_RULES: dict[str, Callable[[Any], list[Problem]]] = {
     gpus.PREFLIGHT: gpus.count_problems(gpus.PREFLIGHT),
-    wishes.VARIABLE: wishes.interface_problems,
-    wishes.HOSTNAME: wishes.hostname_problems,
-    wishes.CONFIRM_SECONDS: wishes.confirm_seconds_problems,
+    network_spec.VARIABLE: network_spec.interface_problems,
+    network_spec.HOSTNAME: network_spec.hostname_problems,
+    network_spec.CONFIRM_SECONDS: network_spec.confirm_seconds_problems,
     parameters.PARAMETERS: parameters.list_problems(parameters.PARAMETERS),
     parameters.EXTRA: parameters.list_problems(parameters.EXTRA),
     parameters.LINK: parameters.link_problems,
@@ -137,7 +137,7 @@ OWN_RULES: dict[str, Callable[[Any], list[Problem]]] = {
     "launcher_slots": cluster.slot_problems,
     PREFLIGHT_PORTS: _preflight_port_problems,
     selinux.STATE: lambda value: selinux.state_problems(str(value)),
-    **ssh_wishes.RULES,
+    **ssh_spec.RULES,
     **_web_addresses.RULES,
 }
 #: What the look at the hosts is made with, as playbooks/preflight.yml hands it over, beside the variables of preflight.

@@ -86,25 +86,25 @@ class Cluster(NamedTuple):
         return next(member for member in self.members if member.name == name)
 
 
-def read(wishes: Mapping[str, Any], node: str) -> tuple[Cluster | None, list[Problem]]:
+def read(params: Mapping[str, Any], node: str) -> tuple[Cluster | None, list[Problem]]:
     """Read the role's variables by their names without the prefix; no cluster where something is wrong."""
-    members, problems = _members(wishes.get("members"), wishes.get("slots", 1))
+    members, problems = _members(params.get("members"), params.get("slots", 1))
     if members and node not in [member.name for member in members]:
         has = ", ".join(member.name for member in members[:4])
         problems.append(Problem("launcher_node", shown(node), ERR_NODE % has, "add it, or correct its name"))
-    user = wishes.get("user")
+    user = params.get("user")
     if not isinstance(user, str) or not USER.fullmatch(user):
         problems.append(Problem("launcher_user", shown(user), ERR_USER, "write the name of the user who runs jobs"))
     elif user == "root":
         problems.append(Problem("launcher_user", shown(user), ERR_ROOT, "name a user without rights, such as train"))
     for key in ("python", "mpirun"):
-        if not is_path(wishes.get(key)):
-            problems.append(Problem(f"launcher_{key}", shown(wishes.get(key)), ERR_PATH, "write /where/it/is"))
-    ports, found = _ports(wishes.get("ssh_port"), wishes.get("rendezvous"))
+        if not is_path(params.get(key)):
+            problems.append(Problem(f"launcher_{key}", shown(params.get(key)), ERR_PATH, "write /where/it/is"))
+    ports, found = _ports(params.get("ssh_port"), params.get("rendezvous"))
     problems += found
     if problems:
         return None, problems
-    cluster = Cluster(str(user), str(wishes["python"]), str(wishes["mpirun"]), *ports, members)
+    cluster = Cluster(str(user), str(params["python"]), str(params["mpirun"]), *ports, members)
     return cluster, []
 
 

@@ -94,31 +94,31 @@ FIX_REMOVE = "remove it"
 FIX_VALUE = 'write it in quotes, such as "1"'
 
 
-def plan(wishes: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
+def plan(params: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
     """Read the role's variables by their names without the prefix. With problems, the plan must not be used."""
-    packages, problems = packages_of(wishes.get("version", ""), wishes.get("cuda", ""))
+    packages, problems = packages_of(params.get("version", ""), params.get("cuda", ""))
     settings: dict[str, str] = {}
-    debug = wishes.get("debug", "")
+    debug = params.get("debug", "")
     if debug not in DEBUG_LEVELS:
         fix = f"write one of {', '.join(DEBUG_LEVELS[1:])}, or nothing"
         problems.append(Problem("nccl_debug", shown(debug), ERR_DEBUG, fix))
     elif debug:
         settings[DEBUG] = debug
-    interfaces, found = names(wishes.get("socket_interfaces", []), "nccl_socket_interfaces", INTERFACE, ERR_INTERFACE)
+    interfaces, found = names(params.get("socket_interfaces", []), "nccl_socket_interfaces", INTERFACE, ERR_INTERFACE)
     problems += found
     if interfaces:
         settings[SOCKET_IFNAME] = "=" + ",".join(interfaces)
-    hcas, found = names(wishes.get("ib_hcas", []), "nccl_ib_hcas", HCA, ERR_HCA)
+    hcas, found = names(params.get("ib_hcas", []), "nccl_ib_hcas", HCA, ERR_HCA)
     problems += found
     if len(hcas) > MOST_HCAS:
         problems.append(Problem("nccl_ib_hcas", "", ERR_MANY, "shorten the list"))
     if hcas:
         settings[IB_HCA] = "=" + ",".join(hcas)
-    if wishes.get("ib_disabled"):
+    if params.get("ib_disabled"):
         settings[IB_DISABLE] = "1"
         if hcas:
             problems.append(Problem("nccl_ib_hcas", shown(hcas), ERR_BOTH, "empty the list, or leave RDMA on"))
-    further = wishes.get("settings", {})
+    further = params.get("settings", {})
     if not isinstance(further, Mapping):
         problems.append(Problem("nccl_settings", shown(further), ERR_DICT, "write NAME: value lines, or {}"))
         further = {}

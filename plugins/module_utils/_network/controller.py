@@ -15,7 +15,7 @@ WORDS = Words(
 )
 
 
-def wish(name: str, wanted: Interface) -> str:
+def described(name: str, wanted: Interface) -> str:
     """One wanted interface in a few words, for the sentence."""
     parts = [f"{name} {' '.join(wanted.addresses) or 'without addresses'}"]
     if wanted.vlan:

@@ -57,7 +57,7 @@ class DriverError(Exception):
 
 
 @dataclass(frozen=True)
-class Wish:
+class Spec:
     """What is asked for. ``version`` is a branch (``580``) or more of the version; not used to remove."""
 
     state: str
@@ -84,9 +84,9 @@ class Change:
 class Run:
     """The node, what was found on it, and what was changed so far."""
 
-    def __init__(self, mover: Mover, wish: Wish, check_mode: bool, node: gather.Node) -> None:
+    def __init__(self, mover: Mover, spec: Spec, check_mode: bool, node: gather.Node) -> None:
         self.mover = mover
-        self.wish = wish
+        self.spec = spec
         self.check_mode = check_mode
         self.node = node
         self.change = Change()
@@ -117,25 +117,25 @@ class Run:
             if self.check_mode:
                 return
             raise DriverError(ERR_NO_LIBRARIES.format(folders=", ".join(f"/{one}" for one in driver.LIBRARY_FOLDERS)))
-        if not verdict.fits(self.wish.version, version):
+        if not verdict.fits(self.spec.version, version):
             if self.check_mode:
                 return
-            raise DriverError(ERR_PIN.format(found=version, wanted=self.wish.version))
-        if self.module() == (version, self.wish.kind):
+            raise DriverError(ERR_PIN.format(found=version, wanted=self.spec.version))
+        if self.module() == (version, self.spec.kind):
             return
         action = f"Build and install the module nvidia {version} for the kernel {self.target}"
         if not self.check_mode:
             self.build(version)
-        self.change.line(action, after=[f"module nvidia {version} ({self.wish.kind}) for {self.target}"])
+        self.change.line(action, after=[f"module nvidia {version} ({self.spec.kind}) for {self.target}"])
 
     def build(self, version: str) -> None:
         """One try with dkms; raises with the log's decisive lines when the module is still not there."""
-        what = f"There is no module nvidia {version} ({self.wish.kind}) for the kernel {self.target}, which boots next"
+        what = f"There is no module nvidia {version} ({self.spec.kind}) for the kernel {self.target}, which boots next"
         name = self.source(version, what)
         words = ["dkms", "install", "-m", name, "-v", version, "-k", self.target, "--force"]
-        answer = self.node.ask(*words, seconds=self.wish.build_timeout_seconds)
+        answer = self.node.ask(*words, seconds=self.spec.build_timeout_seconds)
         found = self.module()
-        if found == (version, self.wish.kind):
+        if found == (version, self.spec.kind):
             return
         problem = answer.problem or "it ended well" + (f", and the module is {' '.join(found)}" if any(found) else "")
         log = self.log(name, version, answer)
@@ -149,7 +149,7 @@ class Run:
         if names:
             return names[0]
         known = ", ".join(sorted({f"{entry.name} {entry.version}" for entry in entries})) or "no version of nvidia"
-        package = "open" if self.wish.kind == driver.OPEN else "latest"
+        package = "open" if self.spec.kind == driver.OPEN else "latest"
         folder = f"/usr/src/{readings.DKMS_NAMES[0]}-{version}"
         raise DriverError(ERR_NO_SOURCE.format(what=what, known=known, folder=folder, package=package))
 
@@ -277,10 +277,10 @@ class Run:
         version, kind = self.module()
         facts = {**self.driver, "running": self.kernel["running"]}
         by_hand: list[str] = []
-        if self.wish.state == ABSENT:
+        if self.spec.state == ABSENT:
             reasons = verdict.reasons_after_removal(facts)
         else:
-            reasons = verdict.reasons(facts, self.driver["user_space"], self.wish.kind, self.target)
+            reasons = verdict.reasons(facts, self.driver["user_space"], self.spec.kind, self.target)
             # A kernel that has loaded the module knows its key.
             by_hand = self.by_hand() if reasons else []
         return {
@@ -301,10 +301,10 @@ def _lines(lines: Sequence[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def outcome(mover: Mover, wish: Wish, check_mode: bool, node: gather.Node) -> dict[str, Any]:
+def outcome(mover: Mover, spec: Spec, check_mode: bool, node: gather.Node) -> dict[str, Any]:
     """The result of the module; raises DriverError. The boot is only changed when the module that it needs is there."""
-    run = Run(mover, wish, check_mode, node)
-    if wish.state == ABSENT:
+    run = Run(mover, spec, check_mode, node)
+    if spec.state == ABSENT:
         run.remove_leftovers()
         run.let_nouveau_in()
     else:

@@ -21,7 +21,7 @@ DAEMONS = {"4.1": "orted", "5": "prted"}
 class Node:
     """What the installation and the node say, and the files as they are."""
 
-    def __init__(self, wanted: spec.Wishes) -> None:
+    def __init__(self, wanted: spec.Spec) -> None:
         self.wanted = wanted
         self.found = self._ask()
         text = run(["ip", "-json", "address"], ASK_SECONDS, "ip address")

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._openmpi.installation import Installation
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._openmpi.spec import Wishes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._openmpi.spec import Spec
 
 #: The pml of each transport.
 PMLS = {"tcp": "ob1", "ucx": "ucx"}
@@ -52,47 +52,47 @@ class Parameters(NamedTuple):
     environment: dict[str, str]
 
 
-def unusable(wishes: Wishes, installation: Installation) -> list[Problem]:
+def unusable(params: Spec, installation: Installation) -> list[Problem]:
     """Why this installation cannot do what is asked."""
     if not installation.generation or not installation.mpi_file:
         rule = ERR_GENERATION % (installation.version or "of an unknown version")
-        return [Problem("openmpi_prefix", wishes.prefix, rule, "install a supported one, or name its folder")]
+        return [Problem("openmpi_prefix", params.prefix, rule, "install a supported one, or name its folder")]
     problems = []
-    pml = PMLS[wishes.transport]
+    pml = PMLS[params.transport]
     if pml not in installation.pmls:
         fix = "choose the other transport, or another build"
-        problems.append(Problem("openmpi_transport", wishes.transport, ERR_PML % pml, fix))
+        problems.append(Problem("openmpi_transport", params.transport, ERR_PML % pml, fix))
     if installation.generation == "5" and not installation.prte_file:
-        problems.append(Problem("openmpi_prefix", wishes.prefix, ERR_NO_PRTE, "install prrte with it"))
+        problems.append(Problem("openmpi_prefix", params.prefix, ERR_NO_PRTE, "install prrte with it"))
     return problems
 
 
 def parameters(
-    wishes: Wishes, installation: Installation, daemon: str, interface: Callable[[str], str], devices: list[str]
+    params: Spec, installation: Installation, daemon: str, interface: Callable[[str], str], devices: list[str]
 ) -> Parameters:
     """What the node is to have.
 
     ``daemon`` is the program that mpirun starts on other members, ``interface`` tells the node's interface in a
     network, ``devices`` are what UCX may use.
     """
-    networks = [net if ipaddress.ip_network(net).version == 4 else interface(net) for net in wishes.networks]
+    networks = [net if ipaddress.ip_network(net).version == 4 else interface(net) for net in params.networks]
     include = ",".join(dict.fromkeys(networks))
-    mpi = {"pml": PMLS[wishes.transport], "btl": f"self,{SHARED_MEMORY[installation.generation]},tcp"}
+    mpi = {"pml": PMLS[params.transport], "btl": f"self,{SHARED_MEMORY[installation.generation]},tcp"}
     mpi.update(_include("btl_tcp_if_include", include))
-    versions = {ipaddress.ip_network(net).version for net in wishes.networks}
+    versions = {ipaddress.ip_network(net).version for net in params.networks}
     if len(versions) == 1:
         mpi["btl_tcp_disable_family"] = "6" if versions == {4} else "4"
     mpi.update(
         {
             name: str(number)
-            for name, number in wishes.ports.items()
+            for name, number in params.ports.items()
             if name in installation.values or name not in OF_IPV6
         }
     )
-    if wishes.transport == "ucx":
+    if params.transport == "ucx":
         mpi.update(UCX_ANYWHERE)
-    ssh = f"-p {wishes.ssh_port}" if wishes.ssh_port != SSH_PORT else ""
-    environment = _environment(wishes, devices)
+    ssh = f"-p {params.ssh_port}" if params.ssh_port != SSH_PORT else ""
+    environment = _environment(params, devices)
     if installation.generation == "5":
         prte = {**_include("prte_if_include", include), "prte_launch_agent": daemon, **_include("plm_ssh_args", ssh)}
         return Parameters(mpi, prte, environment)
@@ -107,14 +107,14 @@ def _include(name: str, value: str) -> dict[str, str]:
     return {name: value} if value else {}
 
 
-def _environment(wishes: Wishes, devices: list[str]) -> dict[str, str]:
+def _environment(params: Spec, devices: list[str]) -> dict[str, str]:
     """What libraries read from the environment of every session."""
-    threads = {"OMP_NUM_THREADS": wishes.omp_num_threads, "OPENBLAS_NUM_THREADS": wishes.openblas_num_threads}
+    threads = {"OMP_NUM_THREADS": params.omp_num_threads, "OPENBLAS_NUM_THREADS": params.openblas_num_threads}
     environment = {name: str(number) for name, number in threads.items() if number}
-    if wishes.transport == "ucx":
+    if params.transport == "ucx":
         if devices:
             environment["UCX_NET_DEVICES"] = ",".join(devices)
-        first, count = wishes.ports["btl_tcp_port_min_v4"], wishes.ports["btl_tcp_port_range_v4"]
+        first, count = params.ports["btl_tcp_port_min_v4"], params.ports["btl_tcp_port_range_v4"]
         environment["UCX_TCP_PORT_RANGE"] = f"{first}-{first + count - 1}"
     return environment
 

@@ -48,7 +48,7 @@ ERR_DEVICE = "no name of a device"
 ERR_DEVICES = "they are for UCX, and openmpi_transport is tcp"
 
 
-class Wishes(NamedTuple):
+class Spec(NamedTuple):
     """What a node is to have. Networks are without host bits; 0 threads and an empty range set and check nothing."""
 
     networks: tuple[str, ...]
@@ -72,15 +72,15 @@ class Wishes(NamedTuple):
         }
 
 
-def plan(wishes: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
+def plan(params: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
     """Read the role's variables by their names without the prefix: packages, and options of the module."""
-    packages, version = wishes.get("packages", []), wishes.get("version", "")
+    packages, version = params.get("packages", []), params.get("version", "")
     names, problems = _list(packages, "openmpi_packages", _package)
     if version and not packages:
         problems.append(
             Problem("openmpi_version", shown(version), ERR_VERSION, "name the package, or empty the version")
         )
-    found, further = read(wishes)
+    found, further = read(params)
     pins = [
         {"name": name, "version": version, "family": "openmpi" if version else "", "variable": "openmpi_version"}
         for name in names
@@ -88,48 +88,48 @@ def plan(wishes: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
     return {"packages": pins, "settings": found.as_dict()}, problems + further
 
 
-def read(wishes: Mapping[str, Any]) -> tuple[Wishes, list[Problem]]:
-    """The same without packages. With problems, the wishes must not be used."""
-    networks, problems = _list(wishes.get("networks", []), "openmpi_networks", _network)
-    devices, found = _list(wishes.get("ucx_devices", []), "openmpi_ucx_devices", _device)
+def read(params: Mapping[str, Any]) -> tuple[Spec, list[Problem]]:
+    """The same without packages. With problems, the params must not be used."""
+    networks, problems = _list(params.get("networks", []), "openmpi_networks", _network)
+    devices, found = _list(params.get("ucx_devices", []), "openmpi_ucx_devices", _device)
     problems += found
-    transport = wishes.get("transport", "tcp")
+    transport = params.get("transport", "tcp")
     if transport not in TRANSPORTS:
         problems.append(Problem("openmpi_transport", shown(transport), ERR_TRANSPORT, f"write {TRANSPORTS[0]}"))
     elif devices and transport != "ucx":
         problems.append(
             Problem("openmpi_ucx_devices", shown(list(devices)), ERR_DEVICES, "empty the list, or choose ucx")
         )
-    ports = wishes.get("ports", {})
+    ports = params.get("ports", {})
     if not isinstance(ports, Mapping) or set(ports) != set(PORTS):
         problems.append(Problem("openmpi_ports", shown(ports), ERR_PORTS, "hand over common_port_plan.openmpi"))
         ports = {}
     numbers = {name: _number(ports[name]) for name in PORTS if name in ports}
     problems += _ranges(numbers)
-    ephemeral = wishes.get("ephemeral") or {}
+    ephemeral = params.get("ephemeral") or {}
     ends = tuple(_number(ephemeral.get(key)) for key in ("first", "last")) if isinstance(ephemeral, Mapping) else (0, 0)
     if ephemeral and not 0 < ends[0] <= ends[1] <= LAST_PORT:
         fix = "hand over common_port_plan.ephemeral"
         problems.append(Problem("openmpi_ephemeral", shown(ephemeral), ERR_EPHEMERAL, fix))
-    ssh_port = _number(wishes.get("ssh_port", 22))
+    ssh_port = _number(params.get("ssh_port", 22))
     if not 0 < ssh_port <= LAST_PORT:
         problems.append(
-            Problem("openmpi_ssh_port", shown(wishes["ssh_port"]), ERR_SSH_PORT, "write 22, or sshd's port")
+            Problem("openmpi_ssh_port", shown(params["ssh_port"]), ERR_SSH_PORT, "write 22, or sshd's port")
         )
-    prefix = wishes.get("prefix", "")
+    prefix = params.get("prefix", "")
     if not isinstance(prefix, str) or not prefix.startswith("/") or prefix.split() != [prefix]:
         problems.append(Problem("openmpi_prefix", shown(prefix), ERR_PREFIX, "write the folder above bin/mpirun"))
         prefix = "/"
     threads = {}
     for name in ("omp_num_threads", "openblas_num_threads"):
-        threads[name] = _number(wishes.get(name, 0))
+        threads[name] = _number(params.get(name, 0))
         if not 0 <= threads[name] <= MOST_THREADS:
             problems.append(
-                Problem(f"openmpi_{name}", shown(wishes[name]), ERR_THREADS, "write a number of cores, or 0")
+                Problem(f"openmpi_{name}", shown(params[name]), ERR_THREADS, "write a number of cores, or 0")
             )
     span = (ends[0], ends[1]) if ephemeral else None
     prefix = posixpath.normpath(prefix)
-    return Wishes(networks, numbers, span, ssh_port, prefix, transport, devices, **threads), problems
+    return Spec(networks, numbers, span, ssh_port, prefix, transport, devices, **threads), problems
 
 
 def _number(value: Any) -> int:

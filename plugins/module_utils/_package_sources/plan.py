@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From wishes and what the node has to what is done: which repositories of the node serve, which are switched, and the
-text of our own file. Pure.
+"""What is done with the declared repositories, given what the node has: which of its own serve, which are switched off,
+and the text of our own file. Pure.
 
 The order of preference for a repository that the catalogue knows: what the node defines and uses; what its other
 repositories offer; what it defines and does not use; the maker's address. A site that gives an address has decided.
@@ -24,12 +24,12 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sou
     DISABLED,
     NONE,
     VARIABLE,
-    Wish,
+    RepositorySpec,
     key_problems,
     unknown_problem,
 )
 
-#: What becomes of a wish.
+#: What becomes of a declared repository.
 OWN, SWITCHED_ON, OFFERED, UNUSED, DEFINED, OFF = "own", "switched_on", "offered", "unused", "defined", "off"
 
 #: subscription-manager writes this file anew; it has its own switch.
@@ -46,15 +46,15 @@ METADATA_EXPIRE_SECONDS = 3600
 
 @dataclass(frozen=True)
 class Decision:
-    """What becomes of one wish. ``ids`` are the repositories that serve it, or that are switched off."""
+    """What becomes of one declared repository. ``ids`` are the repositories that serve it, or that are switched off."""
 
-    wish: Wish
+    declared: RepositorySpec
     action: str
     ids: tuple[str, ...]
 
     def as_dict(self) -> dict[str, object]:
         """The form in which the module returns it."""
-        return {"id": self.wish.id, "action": self.action, "repositories": list(self.ids)}
+        return {"id": self.declared.id, "action": self.action, "repositories": list(self.ids)}
 
 
 @dataclass(frozen=True)
@@ -65,34 +65,38 @@ class Plan:
     switches: tuple[tuple[Section, bool], ...]
     problems: tuple[Problem, ...] = ()
 
-    def with_wishes(self, wishes: Mapping[str, Wish]) -> Plan:
-        """The same with these wishes, by their ids, in place of those that it has."""
-        decisions = (replace(one, wish=wishes.get(one.wish.id, one.wish)) for one in self.decisions)
+    def with_specs(self, specs: Mapping[str, RepositorySpec]) -> Plan:
+        """The same with these specs, by their ids, in place of those that it has."""
+        decisions = (replace(one, declared=specs.get(one.declared.id, one.declared)) for one in self.decisions)
         return replace(self, decisions=tuple(decisions))
 
     @property
-    def defined(self) -> tuple[Wish, ...]:
+    def defined(self) -> tuple[RepositorySpec, ...]:
         """What our own file holds."""
-        return tuple(decision.wish for decision in self.decisions if decision.action == DEFINED)
+        return tuple(decision.declared for decision in self.decisions if decision.action == DEFINED)
 
     @property
-    def switched_on(self) -> tuple[tuple[Wish, str], ...]:
-        """The repositories of the node that begin to count, with the wish that asks for them."""
+    def switched_on(self) -> tuple[tuple[RepositorySpec, str], ...]:
+        """The repositories of the node that begin to count, with the entry that asks for them."""
         return tuple(
-            (decision.wish, name)
+            (decision.declared, name)
             for decision in self.decisions
             if decision.action == SWITCHED_ON
             for name in decision.ids
         )
 
 
-def replaced_ids(wishes: Sequence[Wish], sections: Sequence[Section]) -> tuple[str, ...]:
+def replaced_ids(specs: Sequence[RepositorySpec], sections: Sequence[Section]) -> tuple[str, ...]:
     """Enabled repositories of the node that a mirror replaces, or that the site wants off."""
-    unwanted = {name for wish in wishes if wish.is_mirror or wish.state == DISABLED for name in wish.own_ids}
+    unwanted = {
+        name for declared in specs if declared.is_mirror or declared.state == DISABLED for name in declared.own_ids
+    }
     return tuple(section.id for section in sections if section.is_enabled and section.id in unwanted)
 
 
-def needed_look_ups(wishes: Sequence[Wish], sections: Sequence[Section], ours: Collection[str]) -> tuple[str, ...]:
+def needed_look_ups(
+    specs: Sequence[RepositorySpec], sections: Sequence[Section], ours: Collection[str]
+) -> tuple[str, ...]:
     """Packages for which it has to be known whether the node's repositories offer them.
 
     Nothing is asked about what is settled: defined by the site, by the node, or by us in an earlier run.
@@ -100,15 +104,15 @@ def needed_look_ups(wishes: Sequence[Wish], sections: Sequence[Section], ours: C
     enabled = {section.id for section in sections if section.is_enabled}
     return tuple(
         package
-        for wish in wishes
-        if wish.state != DISABLED and not wish.is_mirror and wish.section not in ours
-        if not enabled & set(wish.own_ids)
-        for package in wish.packages
+        for declared in specs
+        if declared.state != DISABLED and not declared.is_mirror and declared.section not in ours
+        if not enabled & set(declared.own_ids)
+        for package in declared.packages
     )
 
 
 def decide(
-    wishes: Sequence[Wish],
+    specs: Sequence[RepositorySpec],
     sections: Sequence[Section],
     ours: Collection[str],
     offers: Mapping[str, Collection[str]],
@@ -117,13 +121,13 @@ def decide(
     has_gpu: bool = True,
 ) -> Plan:
     """``sections`` are the node's own, ``ours`` the ids in our file; ``offers`` maps packages to who offers them."""
-    off = set(replaced_ids(wishes, sections))
-    decisions = [_decision(wish, sections, ours, offers, has_gpu=has_gpu) for wish in wishes]
+    off = set(replaced_ids(specs, sections))
+    decisions = [_decision(declared, sections, ours, offers, has_gpu=has_gpu) for declared in specs]
     on = {name for decision in decisions if decision.action == SWITCHED_ON for name in decision.ids}
     switches = tuple((section, section.id in on) for section in sections if section.id in off | on)
     problems = tuple(
         Problem(
-            f"{VARIABLE}[{_wish_of(section.id, wishes).id}]",
+            f"{VARIABLE}[{_spec_of(section.id, specs).id}]",
             "",
             ERR_SUBSCRIPTION.format(section.path, section.id),
             "run `subscription-manager repos --{}={}` on the node".format("enable" if is_on else "disable", section.id),
@@ -132,53 +136,57 @@ def decide(
         if section.path.rsplit("/", 1)[-1] == SUBSCRIPTION_FILE
     )
     unknown = tuple(
-        unknown_problem(decision.wish, node)
+        unknown_problem(decision.declared, node)
         for decision in decisions
-        if decision.action == UNUSED and not decision.wish.is_known
+        if decision.action == UNUSED and not decision.declared.is_known
     )
     catalogue = known_repositories(node)
     # Those of mirrors are known from the variables alone.
     keys = tuple(
         problem
         for decision in decisions
-        if decision.action == DEFINED and not decision.wish.is_mirror
-        for problem in key_problems(decision.wish, catalogue.get(decision.wish.id))
+        if decision.action == DEFINED and not decision.declared.is_mirror
+        for problem in key_problems(decision.declared, catalogue.get(decision.declared.id))
     )
     return Plan(tuple(decisions), switches, problems + unknown + keys)
 
 
-def _wish_of(section_id: str, wishes: Sequence[Wish]) -> Wish:
-    return next(wish for wish in wishes if section_id in wish.own_ids)
+def _spec_of(section_id: str, specs: Sequence[RepositorySpec]) -> RepositorySpec:
+    return next(declared for declared in specs if section_id in declared.own_ids)
 
 
 def _decision(
-    wish: Wish,
+    declared: RepositorySpec,
     sections: Sequence[Section],
     ours: Collection[str],
     offers: Mapping[str, Collection[str]],
     *,
     has_gpu: bool,
 ) -> Decision:
-    own = [section for section in sections if section.id in wish.own_ids]
+    own = [section for section in sections if section.id in declared.own_ids]
     enabled = tuple(section.id for section in own if section.is_enabled)
-    if wish.state == DISABLED:
-        return Decision(wish, OFF, enabled)
-    if wish.is_mirror:
-        return Decision(wish, DEFINED, (wish.section,))
+    if declared.state == DISABLED:
+        return Decision(declared, OFF, enabled)
+    if declared.is_mirror:
+        return Decision(declared, DEFINED, (declared.section,))
     if enabled:
-        return Decision(wish, OWN, enabled)
-    if wish.section in ours:
-        return Decision(wish, DEFINED, (wish.section,))
-    if wish.packages and all(offers.get(package) for package in wish.packages):
-        return Decision(wish, OFFERED, tuple(sorted({name for package in wish.packages for name in offers[package]})))
+        return Decision(declared, OWN, enabled)
+    if declared.section in ours:
+        return Decision(declared, DEFINED, (declared.section,))
+    if declared.packages and all(offers.get(package) for package in declared.packages):
+        return Decision(
+            declared, OFFERED, tuple(sorted({name for package in declared.packages for name in offers[package]}))
+        )
     # A site that uses nothing of the distribution's has repositories of its own: CRB, which is a default, stays off.
-    if own and (wish.baseurl or wish.metalink or not wish.is_known or _is_in_use(own[0], wish.beside, sections)):
-        return Decision(wish, SWITCHED_ON, (own[0].id,))
+    if own and (
+        declared.baseurl or declared.metalink or not declared.is_known or _is_in_use(own[0], declared.beside, sections)
+    ):
+        return Decision(declared, SWITCHED_ON, (own[0].id,))
     # A node without a GPU needs nothing of NVIDIA's, so a fingerprint that is not known stops nobody there.
-    is_pinned = wish.fingerprints or wish.id != NVIDIA or has_gpu
-    if (wish.baseurl or wish.metalink) and is_pinned:
-        return Decision(wish, DEFINED, (wish.section,))
-    return Decision(wish, UNUSED, tuple(section.id for section in own))
+    is_pinned = declared.fingerprints or declared.id != NVIDIA or has_gpu
+    if (declared.baseurl or declared.metalink) and is_pinned:
+        return Decision(declared, DEFINED, (declared.section,))
+    return Decision(declared, UNUSED, tuple(section.id for section in own))
 
 
 def _is_in_use(section: Section, beside: Collection[str], sections: Sequence[Section]) -> bool:
@@ -186,33 +194,33 @@ def _is_in_use(section: Section, beside: Collection[str], sections: Sequence[Sec
     return any(other.is_enabled and (other.path == section.path or other.id in beside) for other in sections)
 
 
-def key_path(wish: Wish) -> str:
+def key_path(declared: RepositorySpec) -> str:
     """Where the key of one of our repositories is kept."""
-    return f"/etc/pki/rpm-gpg/RPM-GPG-KEY-{wish.section}"
+    return f"/etc/pki/rpm-gpg/RPM-GPG-KEY-{declared.section}"
 
 
-def file_text(wishes: Sequence[Wish], ca_certificate: str) -> str:
+def file_text(specs: Sequence[RepositorySpec], ca_certificate: str) -> str:
     """Our own file; empty when there is nothing in it, and then there is no file."""
-    if not wishes:
+    if not specs:
         return ""
-    return HEADER + "".join("\n" + _section_text(wish, ca_certificate) for wish in wishes)
+    return HEADER + "".join("\n" + _section_text(declared, ca_certificate) for declared in specs)
 
 
-def _section_text(wish: Wish, ca_certificate: str) -> str:
+def _section_text(declared: RepositorySpec, ca_certificate: str) -> str:
     # Values are plain: placeholders were filled in, and none of them has a line break.
     options = {
-        "name": f"{wish.title} (gpu-cluster)",
-        "baseurl": f"{wish.baseurl}/" if wish.baseurl else "",
-        "metalink": wish.metalink,
+        "name": f"{declared.title} (gpu-cluster)",
+        "baseurl": f"{declared.baseurl}/" if declared.baseurl else "",
+        "metalink": declared.metalink,
         "enabled": "1",
         "gpgcheck": "1",
-        "gpgkey": f"file://{key_path(wish)}",
+        "gpgkey": f"file://{key_path(declared)}",
         "metadata_expire": str(METADATA_EXPIRE_SECONDS),
-        "proxy": "_none_" if wish.proxy == NONE else wish.proxy,
+        "proxy": "_none_" if declared.proxy == NONE else declared.proxy,
         "sslcacert": ca_certificate,
-        "excludepkgs": " ".join(wish.exclude_packages),
+        "excludepkgs": " ".join(declared.exclude_packages),
     }
-    return f"[{wish.section}]\n" + "".join(f"{key}={value}\n" for key, value in options.items() if value)
+    return f"[{declared.section}]\n" + "".join(f"{key}={value}\n" for key, value in options.items() if value)
 
 
 def with_switches(texts: Mapping[str, str], switches: Sequence[tuple[Section, bool]]) -> dict[str, str]:

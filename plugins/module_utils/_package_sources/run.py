@@ -31,9 +31,9 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sou
     verdict,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.catalogue import Node
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.spec import Wish
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.spec import RepositorySpec
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages import choice
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages import spec as pinned_wishes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages import spec as pinned_spec
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.packages import (
     DNF_FORMAT,
     RPM_FORMAT,
@@ -138,7 +138,7 @@ def outcome(module: Mover, params: Mapping[str, Any], check_mode: bool) -> dict[
     """The result of the module, with its warnings; raises RefusedError before anything is changed."""
     node = system.read_node()
     proxy, ca_certificate, seconds = params["proxy"], params["ca_certificate"], params["timeout_seconds"]
-    wanted, wrong = spec.read_wishes(params["repositories"], params["key_texts"], node)
+    wanted, wrong = spec.read_specs(params["repositories"], params["key_texts"], node)
     problems = [*wrong, *spec.setting_problems(proxy, ca_certificate, seconds)]
     problems += spec.index_problems((params.get("wheels") or {}).get("index_url"))
     if ca_certificate and not problems and not os.path.isfile(ca_certificate):
@@ -158,7 +158,7 @@ def outcome(module: Mover, params: Mapping[str, Any], check_mode: bool) -> dict[
     plans = plan.decide(wanted, sections, tuple(ours), offers, node, has_gpu=bool(pci.gpus(tree.nvidia_devices())))
     problems += plans.problems
     asking = Asking(seconds)
-    plans = plans.with_wishes(_known_metalinks(asking, plans.defined, routes))
+    plans = plans.with_specs(_known_metalinks(asking, plans.defined, routes))
     warnings = _ask_repositories(asking, plans.defined, routes, problems)
     key_texts = _keys(asking, plans.defined, routes, problems)
     _ask_wheels(asking, params.get("wheels") or {}, routes, node, problems)
@@ -177,7 +177,7 @@ def outcome(module: Mover, params: Mapping[str, Any], check_mode: bool) -> dict[
 
     if proxy:
         contents[os.path.realpath(system.DNF_CONF)] = plan.with_proxy(dnf_conf, proxy)
-    contents.update({plan.key_path(wish): key_texts[wish.id] for wish in plans.defined})
+    contents.update({plan.key_path(declared): key_texts[declared.id] for declared in plans.defined})
     stale = [path for path in glob.glob(system.KEY_FILES) if path not in contents]
     contents.update(dict.fromkeys(stale))
 
@@ -187,7 +187,7 @@ def outcome(module: Mover, params: Mapping[str, Any], check_mode: bool) -> dict[
     change = system.Change({path: text for path, text in contents.items() if text != before[path]}, imports, dropped)
     for path in stale:
         warnings += _stale_key_warnings(before[path] or "", trusted, key_texts)
-    warnings += [WARN_UNUSED.format(id=one.wish.id) for one in plans.decisions if one.action == plan.UNUSED]
+    warnings += [WARN_UNUSED.format(id=one.declared.id) for one in plans.decisions if one.action == plan.UNUSED]
     if change and not check_mode:
         with system.applied(module, change):
             _read_back(plans, imports)
@@ -195,9 +195,9 @@ def outcome(module: Mover, params: Mapping[str, Any], check_mode: bool) -> dict[
         "changed": bool(change),
         "repositories": [decision.as_dict() for decision in plans.decisions],
         "keys": [
-            {"fingerprint": fingerprint, "repository": wish.section, "path": plan.key_path(wish)}
-            for wish in plans.defined
-            for fingerprint in wish.fingerprints
+            {"fingerprint": fingerprint, "repository": declared.section, "path": plan.key_path(declared)}
+            for declared in plans.defined
+            for fingerprint in declared.fingerprints
         ],
         "asked": asking.report,
         "warnings": warnings,
@@ -209,7 +209,7 @@ def outcome(module: Mover, params: Mapping[str, Any], check_mode: bool) -> dict[
 
 
 def _offers(
-    wanted: Sequence[Wish],
+    wanted: Sequence[RepositorySpec],
     sections: Sequence[repo_file.Section],
     ours: Mapping[str, repo_file.Section],
     routes: Routes,
@@ -239,93 +239,98 @@ def _can_be_asked(route: probe.Route) -> bool:
     return not route.proxy or route.proxy.startswith("http://")
 
 
-def _known_metalinks(asking: Asking, defined: Sequence[Wish], routes: Routes) -> dict[str, Wish]:
-    """Of wishes with several metalinks that with the first one that its server knows, by id; all asked at once.
+def _known_metalinks(asking: Asking, defined: Sequence[RepositorySpec], routes: Routes) -> dict[str, RepositorySpec]:
+    """Of entries with several metalinks the one with the first one that its server knows, by id; all asked at once.
 
     Only an answer counts: a server that cannot be reached today decides nothing, and the file would change tomorrow.
     """
     questions = {
-        wish: [probe.Question(one, routes.route(wish.proxy)) for one in (wish.metalink, *wish.further_metalinks)]
-        for wish in defined
-        if wish.further_metalinks and _can_be_asked(routes.route(wish.proxy))
+        declared: [
+            probe.Question(one, routes.route(declared.proxy))
+            for one in (declared.metalink, *declared.further_metalinks)
+        ]
+        for declared in defined
+        if declared.further_metalinks and _can_be_asked(routes.route(declared.proxy))
     }
     asking.all([question for several in questions.values() for question in several])
     chosen = {}
-    for wish, several in questions.items():
+    for declared, several in questions.items():
         for question in several:
-            form, answer = replace(wish, metalink=question.url, further_metalinks=()), asking.answers[question]
+            form, answer = replace(declared, metalink=question.url, further_metalinks=()), asking.answers[question]
             if verdict.metalink_mirrors(form, answer)[0]:
-                chosen[wish.id] = form
+                chosen[declared.id] = form
             if form in chosen.values() or not verdict.is_unknown(answer):
                 break
     return chosen
 
 
-def _ask_repositories(asking: Asking, defined: Sequence[Wish], routes: Routes, problems: list[Problem]) -> list[str]:
+def _ask_repositories(
+    asking: Asking, defined: Sequence[RepositorySpec], routes: Routes, problems: list[Problem]
+) -> list[str]:
     """Ask for every repository's metadata, and for the keys that have to be fetched, in one go; warnings."""
     questions: dict[str, probe.Question] = {}
     warnings = []
-    for wish in defined:
-        route = routes.route(wish.proxy)
-        url = wish.metalink or f"{wish.baseurl}/{verdict.REPOMD}"
+    for declared in defined:
+        route = routes.route(declared.proxy)
+        url = declared.metalink or f"{declared.baseurl}/{verdict.REPOMD}"
         if not _can_be_asked(route):
             warnings.append(WARN_NOT_ASKED.format(url=url, proxy=(route.proxy or "").rsplit("@", 1)[-1]))
         else:
-            questions[wish.id] = probe.Question(url, route)
-    keys = [question for wish in defined for question in _key_questions(wish, routes)]
+            questions[declared.id] = probe.Question(url, route)
+    keys = [question for declared in defined for question in _key_questions(declared, routes)]
     asking.all([*questions.values(), *keys])
 
     mirrors: dict[str, list[probe.Question]] = {}
-    asked = [wish for wish in defined if wish.id in questions]
-    for wish in asked:
-        if wish.metalink:
-            urls, problem = verdict.metalink_mirrors(wish, asking.answers[questions[wish.id]])
+    asked = [declared for declared in defined if declared.id in questions]
+    for declared in asked:
+        if declared.metalink:
+            urls, problem = verdict.metalink_mirrors(declared, asking.answers[questions[declared.id]])
             problems += [problem] if problem else []
-            mirrors[wish.id] = [probe.Question(url, questions[wish.id].route) for url in urls]
+            mirrors[declared.id] = [probe.Question(url, questions[declared.id].route) for url in urls]
         else:
-            mirrors[wish.id] = [questions[wish.id]]
+            mirrors[declared.id] = [questions[declared.id]]
     asking.all([question for several in mirrors.values() for question in several])
-    for wish in asked:
-        found = [verdict.repomd_problem(wish, asking.answers[question]) for question in mirrors[wish.id]]
+    for declared in asked:
+        found = [verdict.repomd_problem(declared, asking.answers[question]) for question in mirrors[declared.id]]
         # One mirror that answers is enough; if none does, the preferred one is named.
         if all(found):
             problems += [problem for problem in found[:1] if problem]
     return warnings
 
 
-def _kept_key(wish: Wish) -> str:
+def _kept_key(declared: RepositorySpec) -> str:
     """The key file of an earlier run, if it still is what is pinned."""
-    text = system.read_text(plan.key_path(wish)) or ""
-    return "" if verdict.key_problems(wish, "", text, time.time()) else text
+    text = system.read_text(plan.key_path(declared)) or ""
+    return "" if verdict.key_problems(declared, "", text, time.time()) else text
 
 
-def _key_questions(wish: Wish, routes: Routes) -> Iterator[probe.Question]:
+def _key_questions(declared: RepositorySpec, routes: Routes) -> Iterator[probe.Question]:
     """Keys come once from the network; after that the file with the pinned key is enough."""
-    if not wish.fingerprints:
+    if not declared.fingerprints:
         return
-    is_fetched = "://" in wish.gpg_key
-    is_local = wish.gpg_key.startswith("file:")
-    if is_fetched and (is_local or not _kept_key(wish)):
-        yield probe.Question(wish.gpg_key, routes.route(wish.proxy))
+    is_fetched = "://" in declared.gpg_key
+    is_local = declared.gpg_key.startswith("file:")
+    if is_fetched and (is_local or not _kept_key(declared)):
+        yield probe.Question(declared.gpg_key, routes.route(declared.proxy))
 
 
-def _keys(asking: Asking, defined: Sequence[Wish], routes: Routes, problems: list[Problem]) -> dict[str, str]:
+def _keys(asking: Asking, defined: Sequence[RepositorySpec], routes: Routes, problems: list[Problem]) -> dict[str, str]:
     """The text of each repository's key file; what is no such key becomes a problem."""
     found = {}
     # Without a fingerprint there is nothing to compare a key with, and plan.decide has said so.
-    for wish in (wish for wish in defined if wish.fingerprints):
-        source, text = wish.gpg_key, wish.key_text or _kept_key(wish)
-        for question in _key_questions(wish, routes):
+    for declared in (declared for declared in defined if declared.fingerprints):
+        source, text = declared.gpg_key, declared.key_text or _kept_key(declared)
+        for question in _key_questions(declared, routes):
             answer = asking.answers[question]
-            problem = verdict.key_answer_problem(wish, answer)
+            problem = verdict.key_answer_problem(declared, answer)
             if problem:
                 problems.append(problem)
                 text = ""
                 break
             text = answer.body.decode("utf-8", "surrogateescape")
         else:
-            problems += verdict.key_problems(wish, source, text, time.time())
-        found[wish.id] = text.rstrip() + "\n"
+            problems += verdict.key_problems(declared, source, text, time.time())
+        found[declared.id] = text.rstrip() + "\n"
     return found
 
 
@@ -378,18 +383,19 @@ def _try_with_dnf(
     """Let dnf read what is new or different, with fresh metadata and apart from its configuration."""
     wanted = {section.id: section for section in repo_file.parse(system.OUR_FILE, text)}
     changed = [
-        wish
-        for wish in plans.defined
-        if wish.section not in ours or dict(ours[wish.section].options) != dict(wanted[wish.section].options)
+        declared
+        for declared in plans.defined
+        if declared.section not in ours
+        or dict(ours[declared.section].options) != dict(wanted[declared.section].options)
     ]
     common = ["--refresh", "--disablerepo=*", *routes.dnf_arguments]
     with system.temporary_repo_folder({system.OUR_FILE: text}) as folder:
-        for wish in changed:
+        for declared in changed:
             ended = system.dnf(
                 [
                     f"--setopt=reposdir={folder}",
                     *common,
-                    f"--enablerepo={wish.section}",
+                    f"--enablerepo={declared.section}",
                     "repoquery",
                     "--queryformat",
                     verdict.QUERY_FORMAT,
@@ -397,11 +403,11 @@ def _try_with_dnf(
                 seconds,
             )
             if ended.code:
-                problems.append(verdict.dnf_problem(wish, ended.err))
+                problems.append(verdict.dnf_problem(declared, ended.err))
                 continue
-            offered = verdict.names_by_repository(ended.out.splitlines()).get(wish.section, set())
-            problems += verdict.content_problems(wish, offered, node.arch)
-    for _wish, name in plans.switched_on:
+            offered = verdict.names_by_repository(ended.out.splitlines()).get(declared.section, set())
+            problems += verdict.content_problems(declared, offered, node.arch)
+    for _spec, name in plans.switched_on:
         ended = system.dnf([*common, f"--enablerepo={name}", "makecache"], seconds)
         if ended.code:
             problems.append(verdict.own_problem(name, ended.err))
@@ -416,20 +422,27 @@ def _ask_packages(
     problems: list[Problem],
 ) -> None:
     """Whether the repositories, as they are going to be, have what later roles pin and the node has not yet."""
-    wanted, wrong = pinned_wishes.read({**PINNED_DEFAULTS, "packages": entries})
+    wanted, wrong = pinned_spec.read({**PINNED_DEFAULTS, "packages": entries})
     problems += wrong
     if wrong or not wanted.packages:
         return
     listed = system.run(["rpm", "-q", "--queryformat", RPM_FORMAT, *wanted.names], system.RPM_SECONDS)
     installed = [one for one in parse_packages(listed.out) if one.arch in (node.arch, "noarch")]
     kept = choice.kept(wanted.packages, installed)
-    asked = [wish for wish in wanted.packages if wish.name not in kept]
+    asked = [declared for declared in wanted.packages if declared.name not in kept]
     if not asked:
         return
     with system.temporary_repo_folder(repo_files) as folder:
         common = [f"--setopt=reposdir={folder}", *routes.dnf_arguments, "--quiet"]
         # Excludes and streams do not count: who has set them is named by the role that installs.
-        query = [*EVERYTHING, "repoquery", "--available", "--queryformat", DNF_FORMAT, *(wish.name for wish in asked)]
+        query = [
+            *EVERYTHING,
+            "repoquery",
+            "--available",
+            "--queryformat",
+            DNF_FORMAT,
+            *(declared.name for declared in asked),
+        ]
         # What is said must be true now, and not only of dnf's cache.
         for refresh in ([], ["--refresh"]):
             ended = system.dnf([*common, *refresh, *query], seconds)
@@ -484,7 +497,7 @@ def _read_back(plans: plan.Plan, imports: Sequence[str]) -> None:
     """What dnf and rpm say after the change; raises SystemFailure."""
     ended = system.run(["dnf", "-q", "repolist", "--enabled"], system.DNF_SECONDS)
     enabled = {line.split()[0] for line in ended.out.splitlines() if line.strip()}
-    wanted_on = {wish.section for wish in plans.defined} | {name for _wish, name in plans.switched_on}
+    wanted_on = {declared.section for declared in plans.defined} | {name for _spec, name in plans.switched_on}
     wanted_off = {section.id for section, is_on in plans.switches if not is_on}
     trusted = {one.key.fingerprint for one in system.trusted_keys()}
     imported = {key.fingerprint for text in imports for key in openpgp.parse_keys(text)}

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the variables ask for, checked and completed from the catalogue. Pure: variables in, wishes or problems out."""
+"""What the variables ask for, checked and completed from the catalogue. Pure: variables in, specs or problems out."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _PLACEHOLDER = re.compile(r"\$\{([A-Za-z0-9_]+)\}|\$([A-Za-z0-9_]+)")
 
 
 @dataclass(frozen=True)
-class Wish:
+class RepositorySpec:
     """One entry of the list. ``own_ids`` are the ids under which the node itself may define the repository; ``beside``
     are those of which one is in use where a definition without an address of ours is meant to be switched on.
 
@@ -106,13 +106,13 @@ def placeholders(node: Node) -> dict[str, str]:
     }
 
 
-def read_wishes(
+def read_specs(
     entries: Sequence[Mapping[str, Any]], key_texts: Mapping[str, str], node: Node
-) -> tuple[tuple[Wish, ...], tuple[Problem, ...]]:
-    """Every entry as a wish, and everything that is wrong with the list."""
+) -> tuple[tuple[RepositorySpec, ...], tuple[Problem, ...]]:
+    """Every entry as a spec, and everything that is wrong with the list."""
     catalogue = known_repositories(node)
     problems: list[Problem] = []
-    wishes: list[Wish] = []
+    specs: list[RepositorySpec] = []
     seen: set[str] = set()
     for entry in entries:
         name = str(entry["id"])
@@ -120,28 +120,30 @@ def read_wishes(
             problems.append(Problem(f"{VARIABLE}[{name}]", "", ERR_TWICE, "join the entries of this id"))
             continue
         seen.add(name)
-        wish, wrong = _read(entry, catalogue.get(name), key_texts, node)
+        declared, wrong = _read(entry, catalogue.get(name), key_texts, node)
         problems += wrong
-        wishes.append(wish)
-    return tuple(wishes), tuple(problems)
+        specs.append(declared)
+    return tuple(specs), tuple(problems)
 
 
 def _read(
     entry: Mapping[str, Any], known: Known | None, key_texts: Mapping[str, str], node: Node
-) -> tuple[Wish, list[Problem]]:
+) -> tuple[RepositorySpec, list[Problem]]:
     name = str(entry["id"])
     given = {key: value for key, value in entry.items() if value not in (None, "", [])}
     place = f"{VARIABLE}[{name}]"
     problems: list[Problem] = []
     if not _ID.match(name):
-        return Wish(name, ""), [Problem(f"{VARIABLE}[].id", shown(name), ERR_ID, "use it as `dnf repolist` shows it")]
+        return RepositorySpec(name, ""), [
+            Problem(f"{VARIABLE}[].id", shown(name), ERR_ID, "use it as `dnf repolist` shows it")
+        ]
     own_ids = known.own_ids if known else (name,)
     title = str(given.get("name", known.title if known else name))
     if given.get("state") == DISABLED:
         more = sorted(set(given) - {"id", "state"})
         if more:
             problems.append(Problem(place, ", ".join(more), ERR_DISABLED_WITH, "remove it, or remove the state"))
-        return Wish(name, title, DISABLED, own_ids), problems
+        return RepositorySpec(name, title, DISABLED, own_ids), problems
 
     baseurl = _address(given, "baseurl", ("http", "https", "file"), place, node, problems)
     metalink = _address(given, "metalink", ("http", "https"), place, node, problems)
@@ -151,7 +153,7 @@ def _read(
     if known and not is_mirror:
         baseurl, metalink = known.baseurl, (*known.metalinks, "")[0]
     gpg_key = _key_source(given, place, node, problems)
-    wish = Wish(
+    declared = RepositorySpec(
         id=name,
         title=title,
         own_ids=own_ids,
@@ -169,19 +171,19 @@ def _read(
         proxy=str(given.get("proxy", "")),
     )
     for key, texts in (
-        ("name", [wish.title]),
-        ("exclude_packages", wish.exclude_packages),
-        ("packages", wish.packages),
+        ("name", [declared.title]),
+        ("exclude_packages", declared.exclude_packages),
+        ("packages", declared.packages),
     ):
         problems += [
             Problem(f"{place}.{key}", shown(text), ERR_LINE, "write it on one line")
             for text in texts
             if not str(text).isprintable()
         ]
-    problems += _proxy_problems(f"{place}.proxy", wish.proxy, "none to go without")
+    problems += _proxy_problems(f"{place}.proxy", declared.proxy, "none to go without")
     if is_mirror:
-        problems += key_problems(wish, known)
-    return wish, problems
+        problems += key_problems(declared, known)
+    return declared, problems
 
 
 def _packages(entry: Mapping[str, Any], known: Known | None) -> tuple[str, ...]:
@@ -192,14 +194,14 @@ def _packages(entry: Mapping[str, Any], known: Known | None) -> tuple[str, ...]:
     return tuple(str(name) for name in given)
 
 
-def unknown_problem(wish: Wish, node: Node) -> Problem:
+def unknown_problem(declared: RepositorySpec, node: Node) -> Problem:
     """A name without an address that the node does not define: a slip of the pen, or not made for this node."""
     everywhere = known_repositories(Node(9, "9", "x86_64"))
-    if wish.id in everywhere:
-        return Problem(wish.place, "", ERR_NO_BUILD.format(node.major, node.arch), FIX_NO_BASEURL)
-    meant = nearest(wish.id, everywhere)
+    if declared.id in everywhere:
+        return Problem(declared.place, "", ERR_NO_BUILD.format(node.major, node.arch), FIX_NO_BASEURL)
+    meant = nearest(declared.id, everywhere)
     hint = f"; did you mean {meant}?" if meant else ": those are " + ", ".join(sorted(everywhere))
-    return Problem(wish.place, "", ERR_UNKNOWN.format(hint), "set baseurl to the folder that holds repodata/")
+    return Problem(declared.place, "", ERR_UNKNOWN.format(hint), "set baseurl to the folder that holds repodata/")
 
 
 def _address(
@@ -245,17 +247,17 @@ def _fingerprints(given: Mapping[str, Any], place: str, problems: list[Problem])
     return found
 
 
-def key_problems(wish: Wish, known: Known | None) -> list[Problem]:
+def key_problems(declared: RepositorySpec, known: Known | None) -> list[Problem]:
     """What is missing before packages of a repository can be taken. It matters only where we define the repository."""
     problems = []
-    if not wish.gpg_key:
-        problems.append(Problem(f"{wish.place}.gpg_key", "", ERR_NO_KEY, FIX_KEY))
-    elif "://" not in wish.gpg_key and not (wish.gpg_key.startswith("/") and wish.key_text.strip()):
+    if not declared.gpg_key:
+        problems.append(Problem(f"{declared.place}.gpg_key", "", ERR_NO_KEY, FIX_KEY))
+    elif "://" not in declared.gpg_key and not (declared.gpg_key.startswith("/") and declared.key_text.strip()):
         fix = "write its whole path; the variable inventory_dir holds the folder of the inventory"
-        problems.append(Problem(f"{wish.place}.gpg_key", shown(wish.gpg_key), ERR_NO_KEY_FILE, fix))
-    if not wish.fingerprints:
+        problems.append(Problem(f"{declared.place}.gpg_key", shown(declared.gpg_key), ERR_NO_KEY_FILE, fix))
+    if not declared.fingerprints:
         hint = f"{FIX_PIN}; {known.key_hint}" if known and known.key_hint else FIX_PIN
-        problems.append(Problem(f"{wish.place}.gpg_fingerprints", "", ERR_NO_PIN, hint))
+        problems.append(Problem(f"{declared.place}.gpg_fingerprints", "", ERR_NO_PIN, hint))
     return problems
 
 

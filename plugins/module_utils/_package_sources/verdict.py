@@ -20,7 +20,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sou
     PROXY_VARIABLE,
     TIMEOUT_VARIABLE,
     VARIABLE,
-    Wish,
+    RepositorySpec,
 )
 
 REPOMD = "repodata/repomd.xml"
@@ -150,17 +150,17 @@ def _root(body: bytes) -> ElementTree.Element:
         raise ValueError(f"it is no XML ({error})") from None
 
 
-def _with_fix(problem: Problem | None, wish: Wish) -> Problem | None:
+def _with_fix(problem: Problem | None, declared: RepositorySpec) -> Problem | None:
     """The maker's address is no choice of the site: what helps is its own mirror, or going without."""
-    if problem is None or wish.is_mirror:
+    if problem is None or declared.is_mirror:
         return problem
     return Problem(problem.variable, problem.value, problem.rule, f"{problem.fix}; or {FIX_NO_BASEURL}")
 
 
-def repomd_problem(wish: Wish, answer: probe.Answer) -> Problem | None:
+def repomd_problem(declared: RepositorySpec, answer: probe.Answer) -> Problem | None:
     """Whether the answer for repodata/repomd.xml is a repository's."""
     base = answer.url[: -len(REPOMD)].rstrip("/") if answer.url.endswith(REPOMD) else answer.url
-    variable = f"{wish.place}.{'metalink' if wish.metalink else 'baseurl'}"
+    variable = f"{declared.place}.{'metalink' if declared.metalink else 'baseurl'}"
     problem = answer_problem(variable, shown(base), REPOMD, answer)
     if problem is None:
         try:
@@ -172,7 +172,7 @@ def repomd_problem(wish: Wish, answer: probe.Answer) -> Problem | None:
         except ValueError as error:
             rule = ERR_NOT_METADATA.format(server=_server(answer), what=REPOMD, detail=error)
             problem = Problem(variable, shown(base), rule, FIX_PATH)
-    return _with_fix(problem, wish)
+    return _with_fix(problem, declared)
 
 
 def is_unknown(answer: probe.Answer) -> bool:
@@ -180,10 +180,10 @@ def is_unknown(answer: probe.Answer) -> bool:
     return answer.kind == probe.OK or (answer.kind == probe.STATUS and 400 <= answer.status < 500)
 
 
-def metalink_mirrors(wish: Wish, answer: probe.Answer) -> tuple[tuple[str, ...], Problem | None]:
+def metalink_mirrors(declared: RepositorySpec, answer: probe.Answer) -> tuple[tuple[str, ...], Problem | None]:
     """The addresses of repomd.xml on the preferred mirrors, or what is wrong with the metalink."""
-    variable = f"{wish.place}.metalink"
-    problem = answer_problem(variable, shown(wish.metalink), "the metalink", answer)
+    variable = f"{declared.place}.metalink"
+    problem = answer_problem(variable, shown(declared.metalink), "the metalink", answer)
     if problem is None:
         try:
             root = _root(answer.body)
@@ -196,34 +196,34 @@ def metalink_mirrors(wish: Wish, answer: probe.Answer) -> tuple[tuple[str, ...],
             rule = ERR_NO_MIRROR.format(server=_server(answer))
         except ValueError as error:
             rule = ERR_NOT_METADATA.format(server=_server(answer), what="a metalink", detail=error)
-        problem = Problem(variable, shown(wish.metalink), rule, FIX_PATH)
-    return (), _with_fix(problem, wish)
+        problem = Problem(variable, shown(declared.metalink), rule, FIX_PATH)
+    return (), _with_fix(problem, declared)
 
 
 # --- keys -----------------------------------------------------------------------------------------------------------
 
 
-def key_answer_problem(wish: Wish, answer: probe.Answer) -> Problem | None:
+def key_answer_problem(declared: RepositorySpec, answer: probe.Answer) -> Problem | None:
     """Whether the answer for a key is one to look at."""
-    problem = answer_problem(f"{wish.place}.gpg_key", shown(wish.gpg_key), "the key", answer)
+    problem = answer_problem(f"{declared.place}.gpg_key", shown(declared.gpg_key), "the key", answer)
     if problem is None:
         return None
     fix = problem.fix.replace(FIX_PATH, "check the address")
     return Problem(problem.variable, problem.value, problem.rule, f"{fix}; or {FIX_KEY_FILE}")
 
 
-def key_problems(wish: Wish, source: str, text: str, now: float) -> tuple[Problem, ...]:
+def key_problems(declared: RepositorySpec, source: str, text: str, now: float) -> tuple[Problem, ...]:
     """Whether the text holds exactly the pinned keys, each of them valid at ``now`` (seconds since 1970)."""
-    variable = f"{wish.place}.gpg_key"
+    variable = f"{declared.place}.gpg_key"
     try:
         keys = openpgp.parse_keys(text)
     except openpgp.KeyFileError as error:
         return (Problem(variable, "", ERR_KEY.format(source=source, detail=error), FIX_KEY),)
-    pinned = ", ".join(wish.fingerprints)
+    pinned = ", ".join(declared.fingerprints)
     problems = []
     for key in keys:
         words = {"source": source, "found": key.fingerprint, "fingerprint": key.fingerprint, "pinned": pinned}
-        if key.fingerprint not in wish.fingerprints:
+        if key.fingerprint not in declared.fingerprints:
             problems.append(Problem(variable, "", ERR_FOREIGN_KEY.format(**words), FIX_FOREIGN_KEY))
         elif key.is_revoked:
             problems.append(Problem(variable, "", ERR_REVOKED.format(**words), FIX_FOREIGN_KEY))
@@ -234,7 +234,7 @@ def key_problems(wish: Wish, source: str, text: str, now: float) -> tuple[Proble
     if not problems:
         problems = [
             Problem(variable, "", ERR_ABSENT_KEY.format(source=source, pinned=fingerprint), FIX_KEY)
-            for fingerprint in wish.fingerprints
+            for fingerprint in declared.fingerprints
             if fingerprint not in found
         ]
     return tuple(problems)
@@ -243,15 +243,15 @@ def key_problems(wish: Wish, source: str, text: str, now: float) -> tuple[Proble
 # --- packages -------------------------------------------------------------------------------------------------------
 
 
-def content_problems(wish: Wish, packages: Collection[tuple[str, str]], arch: str) -> tuple[Problem, ...]:
+def content_problems(declared: RepositorySpec, packages: Collection[tuple[str, str]], arch: str) -> tuple[Problem, ...]:
     """Whether a repository has what it is wanted for; ``packages`` are pairs of name and architecture."""
-    variable = f"{wish.place}.{'metalink' if wish.metalink else 'baseurl'}"
-    value = shown(wish.metalink or wish.baseurl)
+    variable = f"{declared.place}.{'metalink' if declared.metalink else 'baseurl'}"
+    value = shown(declared.metalink or declared.baseurl)
     fitting = {name for name, its_arch in packages if its_arch in (arch, "noarch")}
     others = sorted({its_arch for _name, its_arch in packages if its_arch not in (arch, "noarch", "src")})
-    missing = [name for name in wish.packages if name not in fitting]
+    missing = [name for name in declared.packages if name not in fitting]
     is_foreign = bool(others) and not any(its_arch == arch for _name, its_arch in packages)
-    if is_foreign and (missing or not wish.packages):
+    if is_foreign and (missing or not declared.packages):
         rule = ERR_ARCHITECTURE.format(found=", ".join(others), arch=arch)
         return (Problem(variable, value, rule, FIX_ARCHITECTURE),)
     if missing:
@@ -268,11 +268,13 @@ def failed_repositories(text: str) -> dict[str, str]:
     return {match.group(1): match.group(2).strip() for match in _FAILED_REPOSITORY.finditer(text)}
 
 
-def dnf_problem(wish: Wish, text: str) -> Problem:
+def dnf_problem(declared: RepositorySpec, text: str) -> Problem:
     """dnf itself refuses a repository that answered."""
-    detail = failed_repositories(text).get(wish.section) or " ".join(text.split())[-300:]
-    variable = f"{wish.place}.{'metalink' if wish.metalink else 'baseurl'}"
-    return Problem(variable, shown(wish.metalink or wish.baseurl), ERR_UNUSABLE.format(detail=detail), FIX_MIRROR)
+    detail = failed_repositories(text).get(declared.section) or " ".join(text.split())[-300:]
+    variable = f"{declared.place}.{'metalink' if declared.metalink else 'baseurl'}"
+    return Problem(
+        variable, shown(declared.metalink or declared.baseurl), ERR_UNUSABLE.format(detail=detail), FIX_MIRROR
+    )
 
 
 def own_problem(name: str, text: str) -> Problem:

@@ -15,7 +15,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_pack
     matches,
     newest_version,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.spec import Wish
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.spec import PackageSpec
 
 #: How many versions a sentence lists, the newest ones.
 SHOWN_VERSIONS = 20
@@ -40,18 +40,18 @@ _KERNEL = re.compile(r"kernel-(\w+-)?devel(-matched)?")
 
 @dataclass(frozen=True)
 class Choice:
-    """What one wish comes to. ``package`` is the one that is installed already, or the one to install."""
+    """What one wanted comes to. ``package`` is the one that is installed already, or the one to install."""
 
-    wish: Wish
+    wanted: PackageSpec
     package: Package
     is_installed: bool
 
 
-def kept(wishes: Sequence[Wish], installed: Sequence[Package]) -> dict[str, Package]:
+def kept(packages: Sequence[PackageSpec], installed: Sequence[Package]) -> dict[str, Package]:
     """The installed packages that are as wanted; within a family only when all of them have the same version."""
     found = {}
-    for family in families(wishes):
-        have = {wish.name: _installed(wish, installed) for wish in family}
+    for family in families(packages):
+        have = {wanted.name: _installed(wanted, installed) for wanted in family}
         versions = {package.evr.version for package in have.values() if package}
         if len(family) == 1 or (len(versions) == 1 and all(have.values())):
             found.update({name: package for name, package in have.items() if package})
@@ -59,34 +59,34 @@ def kept(wishes: Sequence[Wish], installed: Sequence[Package]) -> dict[str, Pack
 
 
 def choose(
-    wishes: Sequence[Wish], installed: Sequence[Package], offered: Sequence[Package], arch: str
-) -> tuple[tuple[Choice, ...], tuple[Wish, ...]]:
-    """A version for each wish, and the wishes for which there is none.
+    packages: Sequence[PackageSpec], installed: Sequence[Package], offered: Sequence[Package], arch: str
+) -> tuple[tuple[Choice, ...], tuple[PackageSpec, ...]]:
+    """A version for each package, and the packages for which there is none.
 
     What is installed and fits stays. Otherwise the newest version is taken that all packages of a family have.
     """
     choices: list[Choice] = []
-    without: list[Wish] = []
+    without: list[PackageSpec] = []
     offers = [package for package in offered if package.arch in (arch, "noarch")]
-    for family in families(wishes):
-        candidates = {wish.name: _candidates(wish, installed, offers) for wish in family}
+    for family in families(packages):
+        candidates = {wanted.name: _candidates(wanted, installed, offers) for wanted in family}
         common = set.intersection(*({one.evr.version for one in found} for found in candidates.values()))
         if not common:
             without += family
             continue
-        have = {wish.name: _installed(wish, installed) for wish in family}
+        have = {wanted.name: _installed(wanted, installed) for wanted in family}
         present = {package.evr.version for package in have.values() if package} & common
         version = newest_version(present or common)
-        for wish in family:
-            now = have[wish.name]
+        for wanted in family:
+            now = have[wanted.name]
             if len(family) == 1 and now is None:
-                package = max(candidates[wish.name], key=lambda one: one.evr)
+                package = max(candidates[wanted.name], key=lambda one: one.evr)
             elif now is not None and now.evr.version == version:
                 package = now
             else:
-                fitting = (one for one in candidates[wish.name] if one.evr.version == version)
+                fitting = (one for one in candidates[wanted.name] if one.evr.version == version)
                 package = max(fitting, key=lambda one: one.evr)
-            choices.append(Choice(wish, package, package is now))
+            choices.append(Choice(wanted, package, package is now))
     return tuple(choices), tuple(without)
 
 
@@ -95,65 +95,67 @@ def can_wait(found: Sequence[Problem]) -> bool:
     return bool(found) and all(problem.fix == FIX_NO_PACKAGE for problem in found)
 
 
-def waiting(without: Sequence[Wish], found: Sequence[Problem]) -> tuple[Wish, ...]:
-    """The wishes of which no repository has a package; the others of their families only wait for these."""
+def waiting(without: Sequence[PackageSpec], found: Sequence[Problem]) -> tuple[PackageSpec, ...]:
+    """The packages of which no repository has a package; the others of their families only wait for these."""
     places = {problem.variable for problem in found}
-    return tuple(wish for wish in without if wish.place in places)
+    return tuple(wanted for wanted in without if wanted.place in places)
 
 
-def left_out(without: Sequence[Wish], found: Sequence[Problem]) -> tuple[Wish, ...]:
-    """The optional wishes of which no repository has a package."""
-    return tuple(wish for wish in waiting(without, [one for one in found if can_wait([one])]) if wish.is_optional)
+def left_out(without: Sequence[PackageSpec], found: Sequence[Problem]) -> tuple[PackageSpec, ...]:
+    """The optional packages of which no repository has a package."""
+    return tuple(wanted for wanted in waiting(without, [one for one in found if can_wait([one])]) if wanted.is_optional)
 
 
-def families(wishes: Sequence[Wish]) -> list[list[Wish]]:
-    """The wishes whose versions depend on each other, together; in order."""
-    found: dict[str, list[Wish]] = {}
-    for wish in wishes:
-        found.setdefault(f"family {wish.family}" if wish.family else f"name {wish.name}", []).append(wish)
+def families(packages: Sequence[PackageSpec]) -> list[list[PackageSpec]]:
+    """The packages whose versions depend on each other, together; in order."""
+    found: dict[str, list[PackageSpec]] = {}
+    for wanted in packages:
+        found.setdefault(f"family {wanted.family}" if wanted.family else f"name {wanted.name}", []).append(wanted)
     return list(found.values())
 
 
 def problems(
-    without: Sequence[Wish],
+    without: Sequence[PackageSpec],
     installed: Sequence[Package],
     existing: Sequence[Package],
     arch: str,
     repositories: Sequence[str],
     hidden: Mapping[str, tuple[str, str]],
 ) -> tuple[Problem, ...]:
-    """Why there is no version for these wishes. ``hidden`` has rule and fix for a package that
+    """Why there is no version for these packages. ``hidden`` has rule and fix for a package that
     exists, and that dnf is kept from seeing."""
     offers = [package for package in existing if package.arch in (arch, "noarch")]
     found: list[Problem] = []
     for family in families(without):
-        alone = [problem for wish in family for problem in _alone(wish, installed, offers, repositories, hidden)]
+        alone = [problem for wanted in family for problem in _alone(wanted, installed, offers, repositories, hidden)]
         if alone:
             found += alone
             continue
-        listed = "; ".join(f"{wish.name}: {_listed(wish.name, offers)}" for wish in family)
+        listed = "; ".join(f"{wanted.name}: {_listed(wanted.name, offers)}" for wanted in family)
         rule = ERR_NOT_TOGETHER.format(offers=listed)
         found.append(Problem(family[0].variable, shown(family[0].version), rule, FIX_NOT_TOGETHER))
     return tuple(dict.fromkeys(found))
 
 
 def _alone(
-    wish: Wish,
+    wanted: PackageSpec,
     installed: Sequence[Package],
     offers: Sequence[Package],
     repositories: Sequence[str],
     hidden: Mapping[str, tuple[str, str]],
 ) -> list[Problem]:
-    of_name = [package for package in offers if package.name == wish.name]
-    value = shown(wish.version) if wish.version else ""
+    of_name = [package for package in offers if package.name == wanted.name]
+    value = shown(wanted.version) if wanted.version else ""
     if not of_name:
-        rule = ERR_NO_PACKAGE.format(name=wish.name, repositories=", ".join(repositories) or "none")
-        return [Problem(wish.place, "", rule, FIX_NO_PACKAGE)]
-    if not _candidates(wish, installed, offers):
-        rule = ERR_NO_VERSION.format(name=wish.name, versions=_listed(wish.name, offers))
-        return [Problem(wish.variable, value, rule, FIX_NO_KERNEL if _KERNEL.fullmatch(wish.name) else FIX_NO_VERSION)]
-    if wish.name in hidden:
-        return [Problem(wish.variable, value, *hidden[wish.name])]
+        rule = ERR_NO_PACKAGE.format(name=wanted.name, repositories=", ".join(repositories) or "none")
+        return [Problem(wanted.place, "", rule, FIX_NO_PACKAGE)]
+    if not _candidates(wanted, installed, offers):
+        rule = ERR_NO_VERSION.format(name=wanted.name, versions=_listed(wanted.name, offers))
+        return [
+            Problem(wanted.variable, value, rule, FIX_NO_KERNEL if _KERNEL.fullmatch(wanted.name) else FIX_NO_VERSION)
+        ]
+    if wanted.name in hidden:
+        return [Problem(wanted.variable, value, *hidden[wanted.name])]
     return []
 
 
@@ -164,17 +166,17 @@ def _listed(name: str, offers: Sequence[Package]) -> str:
     return f"{listed} and {older} older ones" if older > 0 else listed
 
 
-def _installed(wish: Wish, installed: Sequence[Package]) -> Package | None:
+def _installed(wanted: PackageSpec, installed: Sequence[Package]) -> Package | None:
     """The newest installed one that fits, if any."""
     fitting = [
-        one for one in installed if one.name == wish.name and (not wish.version or matches(wish.version, one.evr))
+        one for one in installed if one.name == wanted.name and (not wanted.version or matches(wanted.version, one.evr))
     ]
     return max(fitting, key=lambda one: one.evr, default=None)
 
 
-def _candidates(wish: Wish, installed: Sequence[Package], offers: Sequence[Package]) -> list[Package]:
+def _candidates(wanted: PackageSpec, installed: Sequence[Package], offers: Sequence[Package]) -> list[Package]:
     return [
         one
         for one in (*installed, *offers)
-        if one.name == wish.name and (not wish.version or matches(wish.version, one.evr))
+        if one.name == wanted.name and (not wanted.version or matches(wanted.version, one.evr))
     ]

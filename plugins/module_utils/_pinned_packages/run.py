@@ -29,8 +29,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_pack
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.choice import Choice
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.packages import Package, matches
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.spec import Wish, Wishes
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.spec import read as read_wishes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.spec import PackageSpec, Spec
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.spec import read as read_spec
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.system import SystemFailure
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.transaction import Step
 
@@ -102,86 +102,86 @@ class Target:
     skipped: tuple[str, ...]
     mending: repair.Repair
     #: What no repository has yet; in check mode only.
-    waiting: tuple[Wish, ...] = ()
+    waiting: tuple[PackageSpec, ...] = ()
 
 
 def outcome(module: Mover, params: Mapping[str, Any], check_mode: bool) -> dict[str, Any]:
     """The result of the module; raises RefusedError or SystemFailure."""
-    wishes, problems = read_wishes(params)
+    spec, problems = read_spec(params)
     if problems:
         raise RefusedError(problems)
-    wishes = _with_plugin(wishes)
-    node = _look(wishes)
-    if node.remembered.begun or repair.duplicates(node.installed, wishes.names):
+    spec = _with_plugin(spec)
+    node = _look(spec)
+    if node.remembered.begun or repair.duplicates(node.installed, spec.names):
         # It may not be interrupted at all: dnf goes on when the connection to the node breaks.
         system.wait_for_others(params["wait_seconds"])
-        node = _look(wishes)
-    removals = _removals(wishes, node.installed)
-    kept = choice.kept(wishes.packages, node.native) if wishes.is_present else {}
-    switches = streams.switches(wishes.streams, wishes.is_present, node.stream_files)
+        node = _look(spec)
+    removals = _removals(spec, node.installed)
+    kept = choice.kept(spec.packages, node.native) if spec.is_present else {}
+    switches = streams.switches(spec.streams, spec.is_present, node.stream_files)
     known = [one for one in switches if f"{one.module}:{one.to}" not in node.remembered.skipped]
-    twice = repair.duplicates(node.installed, wishes.names)
-    is_complete = not wishes.is_present or len(kept) == len(wishes.packages)
+    twice = repair.duplicates(node.installed, spec.names)
+    is_complete = not spec.is_present or len(kept) == len(spec.packages)
     if is_complete and not (removals or known or twice or node.remembered.begun):
-        choices = tuple(Choice(wish, kept[wish.name], True) for wish in wishes.packages if wish.name in kept)
-        _refuse_locked(choices, wishes, node, node.installed)
-        lines = _lock_lines(choices, wishes, node.installed)
-        skipped = tuple(name for name in node.remembered.skipped if wishes.is_present and name in wishes.streams)
+        choices = tuple(Choice(wanted, kept[wanted.name], True) for wanted in spec.packages if wanted.name in kept)
+        _refuse_locked(choices, spec, node, node.installed)
+        lines = _lock_lines(choices, spec, node.installed)
+        skipped = tuple(name for name in node.remembered.skipped if spec.is_present and name in spec.streams)
         target = Target(choices, (), lines, (), skipped, repair.Repair())
-        return _settle(module, wishes, node, target, check_mode)
-    return _work(module, params, wishes, node, check_mode)
+        return _settle(module, spec, node, target, check_mode)
+    return _work(module, params, spec, node, check_mode)
 
 
 # --- looking --------------------------------------------------------------------------------------------------------
 
 
-def _is_pinned(wishes: Wishes) -> bool:
-    return wishes.is_present and any(wish.version for wish in wishes.packages)
+def _is_pinned(spec: Spec) -> bool:
+    return spec.is_present and any(wanted.version for wanted in spec.packages)
 
 
-def _with_plugin(wishes: Wishes) -> Wishes:
+def _with_plugin(spec: Spec) -> Spec:
     """Without the plugin nothing would keep the versions, so it comes with them."""
-    if not _is_pinned(wishes) or locks.PLUGIN_PACKAGE in wishes.names or os.path.exists(locks.CONFIGURATION):
-        return wishes
-    return replace(wishes, packages=(*wishes.packages, Wish(locks.PLUGIN_PACKAGE)))
+    if not _is_pinned(spec) or locks.PLUGIN_PACKAGE in spec.names or os.path.exists(locks.CONFIGURATION):
+        return spec
+    return replace(spec, packages=(*spec.packages, PackageSpec(locks.PLUGIN_PACKAGE)))
 
 
-def _look(wishes: Wishes) -> Node:
-    remembered = memory.read(system.read_text(memory.path(wishes.group)) or "")
+def _look(spec: Spec) -> Node:
+    remembered = memory.read(system.read_text(memory.path(spec.group)) or "")
     path, is_on = locks.place_and_switch(system.read_text(locks.CONFIGURATION) or "")
-    if not is_on and _is_pinned(wishes):
+    if not is_on and _is_pinned(spec):
         raise RefusedError([Problem(locks.CONFIGURATION, "", ERR_PLUGIN_OFF, FIX_PLUGIN_OFF)])
     text = system.read_text(path) or ""
     return Node(
         installed=system.installed(),
         lock_path=path,
         lock_text=text,
-        lock_list=locks.read(text, wishes.group, remembered.locks),
+        lock_list=locks.read(text, spec.group, remembered.locks),
         remembered=remembered,
         stream_files=system.stream_files(),
     )
 
 
-def _removals(wishes: Wishes, installed: Sequence[Package]) -> tuple[Package, ...]:
-    patterns = wishes.absent if wishes.is_present else (*wishes.absent, *wishes.names)
+def _removals(spec: Spec, installed: Sequence[Package]) -> tuple[Package, ...]:
+    patterns = spec.absent if spec.is_present else (*spec.absent, *spec.names)
     return tuple(one for one in installed if any(fnmatchcase(one.name, pattern) for pattern in patterns))
 
 
 def _pinned(choices: Sequence[Choice]) -> tuple[Package, ...]:
-    return tuple(one.package for one in choices if one.wish.version and not one.package.is_side_by_side)
+    return tuple(one.package for one in choices if one.wanted.version and not one.package.is_side_by_side)
 
 
-def _lock_lines(choices: Sequence[Choice], wishes: Wishes, installed: Sequence[Package]) -> tuple[str, ...]:
+def _lock_lines(choices: Sequence[Choice], spec: Spec, installed: Sequence[Package]) -> tuple[str, ...]:
     """A line for each pinned package, and for each of the installed ones that goes with them."""
     pinned = _pinned(choices)
-    companions = locks.companions(pinned, wishes.locked_with, installed)
+    companions = locks.companions(pinned, spec.locked_with, installed)
     return tuple(dict.fromkeys(locks.line_for(package) for package in (*pinned, *companions)))
 
 
-def _refuse_locked(choices: Sequence[Choice], wishes: Wishes, node: Node, installed: Sequence[Package]) -> None:
+def _refuse_locked(choices: Sequence[Choice], spec: Spec, node: Node, installed: Sequence[Package]) -> None:
     """Raises RefusedError when somebody else's lock says something else of a package or of what goes with it."""
-    companions = locks.companions(_pinned(choices), wishes.locked_with, installed)
-    packages = [(one.wish.variable, one.package) for one in choices]
+    companions = locks.companions(_pinned(choices), spec.locked_with, installed)
+    packages = [(one.wanted.variable, one.package) for one in choices]
     packages += [(f"locked_with[{package.name}]", package) for package in companions]
     problems = []
     for variable, package in packages:
@@ -196,51 +196,51 @@ def _refuse_locked(choices: Sequence[Choice], wishes: Wishes, node: Node, instal
 # --- choosing -------------------------------------------------------------------------------------------------------
 
 
-def _work(module: Mover, params: Mapping[str, Any], wishes: Wishes, node: Node, check_mode: bool) -> dict[str, Any]:
+def _work(module: Mover, params: Mapping[str, Any], spec: Spec, node: Node, check_mode: bool) -> dict[str, Any]:
     """A run in which repositories are asked."""
     dnf = system.Dnf(params["timeout_seconds"], params["wait_seconds"])
-    mending = _mending(wishes, node)
+    mending = _mending(spec, node)
     with system.box(node.lock_path) as box:
-        switches, skipped = _switches(dnf, box, wishes, node)
+        switches, skipped = _switches(dnf, box, spec, node)
         whole = [one for one in node.native if one not in mending.erase]
-        choices, without, problems = _choices(dnf, box, wishes, whole)
+        choices, without, problems = _choices(dnf, box, spec, whole)
         left_out = choice.left_out(without, problems)
-        wishes = replace(wishes, packages=tuple(one for one in wishes.packages if one not in left_out))
-        places = {wish.place for wish in left_out}
+        spec = replace(spec, packages=tuple(one for one in spec.packages if one not in left_out))
+        places = {wanted.place for wanted in left_out}
         missing = [LEFT_OUT.format(one.sentence()) for one in problems if one.variable in places]
         problems = tuple(one for one in problems if one.variable not in places)
         if problems and not (check_mode and choice.can_wait(problems)):
             raise RefusedError(problems)
-        _refuse_locked(choices, wishes, node, ())
+        _refuse_locked(choices, spec, node, ())
         # What goes with the pinned packages may have to move with them: its locks come after dnf's plan.
-        lines = _lock_lines(choices, wishes, ())
-        removals = tuple(one for one in _removals(wishes, node.installed) if one not in mending.erase)
+        lines = _lock_lines(choices, spec, ())
+        removals = tuple(one for one in _removals(spec, node.installed) if one not in mending.erase)
         waiting = choice.waiting(without, problems)
         target = Target(choices, removals, lines, switches, skipped, mending, waiting)
-        box.write_locks(locks.render(node.lock_list, wishes.group, lines))
+        box.write_locks(locks.render(node.lock_list, spec.group, lines))
         if mending.erase and not check_mode:
             system.erase(mending.erase)
         # What is broken is still there in check mode, and would spoil the plan, as would what is not there yet.
         is_guess = check_mode and bool(mending.erase or problems)
-        steps = _expected(target, node) if is_guess else _planned(dnf, box, target, wishes, node)
+        steps = _expected(target, node) if is_guess else _planned(dnf, box, target, spec, node)
     after = transaction.after([one for one in node.installed if one not in mending.erase], steps)
     if check_mode or not mending.erase:
         # Otherwise something was changed already, and the next run says it.
-        _refuse_locked(choices, wishes, node, after)
-    target = replace(target, lock_lines=_lock_lines(choices, wishes, after))
+        _refuse_locked(choices, spec, node, after)
+    target = replace(target, lock_lines=_lock_lines(choices, spec, after))
     if check_mode:
         sentences = [*missing, *(problem.sentence() for problem in problems)]
-        return {**_result(wishes, node, target, steps), "warnings": sentences}
+        return {**_result(spec, node, target, steps), "warnings": sentences}
     before = replace(node, installed=system.installed()) if mending.erase else node
-    target, warnings = _change(module, dnf, wishes, before, target, steps)
-    return {**_result(wishes, node, target, steps), "warnings": [*missing, *warnings]}
+    target, warnings = _change(module, dnf, spec, before, target, steps)
+    return {**_result(spec, node, target, steps), "warnings": [*missing, *warnings]}
 
 
-def _mending(wishes: Wishes, node: Node) -> repair.Repair:
+def _mending(spec: Spec, node: Node) -> repair.Repair:
     begun = node.remembered.begun
-    suspects = repair.to_verify(begun, node.installed, wishes.names)
+    suspects = repair.to_verify(begun, node.installed, spec.names)
     damaged = {package: repair.is_damaged(system.verify(package)) for package in suspects}
-    found = repair.plan(begun, node.installed, wishes.names, damaged)
+    found = repair.plan(begun, node.installed, spec.names, damaged)
     if begun and not found.sentences:
         said = f"the transaction of {begun.when} was interrupted, and every package that it had begun is whole"
         return replace(found, sentences=(said,))
@@ -248,10 +248,10 @@ def _mending(wishes: Wishes, node: Node) -> repair.Repair:
 
 
 def _switches(
-    dnf: system.Dnf, box: system.Box, wishes: Wishes, node: Node
+    dnf: system.Dnf, box: system.Box, spec: Spec, node: Node
 ) -> tuple[tuple[streams.Switch, ...], tuple[str, ...]]:
     """The switches of streams, made in the box; and the streams whose module no repository has."""
-    wanted = streams.switches(wishes.streams, wishes.is_present, node.stream_files)
+    wanted = streams.switches(spec.streams, spec.is_present, node.stream_files)
     if not wanted:
         return (), ()
     ended = dnf(["module", "list"], prefix=box.prefix)
@@ -277,46 +277,46 @@ def _switches(
 
 
 def _choices(
-    dnf: system.Dnf, box: system.Box, wishes: Wishes, installed: Sequence[Package]
-) -> tuple[tuple[Choice, ...], tuple[Wish, ...], tuple[Problem, ...]]:
-    """A version for each wish; the wishes for which there is none; and why."""
-    if not wishes.is_present or not wishes.packages:
+    dnf: system.Dnf, box: system.Box, spec: Spec, installed: Sequence[Package]
+) -> tuple[tuple[Choice, ...], tuple[PackageSpec, ...], tuple[Problem, ...]]:
+    """A version for each wanted; the spec for which there is none; and why."""
+    if not spec.is_present or not spec.packages:
         return (), (), ()
     arch = platform.machine()
-    offered = dnf.offered(wishes.names, (), box.prefix)
-    choices, without = choice.choose(wishes.packages, installed, offered, arch)
+    offered = dnf.offered(spec.names, (), box.prefix)
+    choices, without = choice.choose(spec.packages, installed, offered, arch)
     if not without:
         return choices, (), ()
     # What is said next must be true now, and not only of dnf's cache.
-    offered = dnf.offered(wishes.names, ("--refresh",), box.prefix)
-    choices, without = choice.choose(wishes.packages, installed, offered, arch)
+    offered = dnf.offered(spec.names, ("--refresh",), box.prefix)
+    choices, without = choice.choose(spec.packages, installed, offered, arch)
     if not without:
         return choices, (), ()
     everything = ("--disableexcludes=all", "--setopt=*.module_hotfixes=1")
-    existing = dnf.offered(wishes.names, everything, box.prefix)
+    existing = dnf.offered(spec.names, everything, box.prefix)
     hidden = _hidden(without, offered, existing)
     return choices, without, choice.problems(without, installed, existing, arch, dnf.repositories(), hidden)
 
 
 def _hidden(
-    without: Sequence[Wish], offered: Sequence[Package], existing: Sequence[Package]
+    without: Sequence[PackageSpec], offered: Sequence[Package], existing: Sequence[Package]
 ) -> dict[str, tuple[str, str]]:
     """Why dnf does not see packages that exist: rule and fix by name."""
     sections = [(path, section) for path, text in system.exclusions() for section in repo_file.parse(path, text)]
     found = {}
-    for wish in without:
-        unseen = [one for one in existing if one.name == wish.name and one not in offered]
-        unseen = [one for one in unseen if not wish.version or matches(wish.version, one.evr)]
+    for wanted in without:
+        unseen = [one for one in existing if one.name == wanted.name and one not in offered]
+        unseen = [one for one in unseen if not wanted.version or matches(wanted.version, one.evr)]
         if not unseen:
             continue
-        words = {"name": wish.name, "versions": ", ".join(str(evr) for evr in sorted({one.evr for one in unseen}))}
-        found[wish.name] = (ERR_FILTERED.format(**words), FIX_FILTERED)
+        words = {"name": wanted.name, "versions": ", ".join(str(evr) for evr in sorted({one.evr for one in unseen}))}
+        found[wanted.name] = (ERR_FILTERED.format(**words), FIX_FILTERED)
         for path, section in sections:
             for option in ("exclude", "excludepkgs"):
                 for pattern in re.split(r"[,\s]+", section.options.get(option, "")):
                     if pattern and any(_is_excluded(one, pattern) for one in unseen):
                         rule = ERR_EXCLUDED.format(option=option, pattern=pattern, path=path, **words)
-                        found[wish.name] = (rule, FIX_EXCLUDED)
+                        found[wanted.name] = (rule, FIX_EXCLUDED)
     return found
 
 
@@ -332,14 +332,14 @@ def _is_excluded(package: Package, pattern: str) -> bool:
 
 def _script(target: Target) -> str:
     # What gets another version now, or goes, need not be installed again.
-    leaving = {one.wish.name for one in target.choices if not one.is_installed}
+    leaving = {one.wanted.name for one in target.choices if not one.is_installed}
     leaving.update(package.name for package in target.removals)
     return transaction.script(
         (package.nevra for package in target.removals),
         (package.nevra for package in target.mending.reinstall if package.name not in leaving),
         (
             # What nobody pinned is left to dnf, which also looks at priorities.
-            one.package.nevra if one.wish.version or one.wish.family else one.wish.name
+            one.package.nevra if one.wanted.version or one.wanted.family else one.wanted.name
             for one in target.choices
             if not one.is_installed
         ),
@@ -352,7 +352,7 @@ def _arguments(target: Target) -> list[str]:
     return ["--disablerepo=*"] if is_removal else []
 
 
-def _plan(dnf: system.Dnf, box: system.Box, target: Target, wishes: Wishes) -> tuple[Step, ...]:
+def _plan(dnf: system.Dnf, box: system.Box, target: Target, spec: Spec) -> tuple[Step, ...]:
     """What dnf is going to do; raises when it cannot, or would remove what others need."""
     script = _script(target)
     if not script:
@@ -365,8 +365,7 @@ def _plan(dnf: system.Dnf, box: system.Box, target: Target, wishes: Wishes) -> t
     others = [
         step.package
         for step in steps
-        if step.is_dependent
-        and not any(fnmatchcase(step.package.name, name) for name in (*wishes.absent, *wishes.names))
+        if step.is_dependent and not any(fnmatchcase(step.package.name, name) for name in (*spec.absent, *spec.names))
     ]
     if others:
         names = ", ".join(f"{package.name} {package.evr}" for package in others)
@@ -375,18 +374,18 @@ def _plan(dnf: system.Dnf, box: system.Box, target: Target, wishes: Wishes) -> t
     return steps
 
 
-def _planned(dnf: system.Dnf, box: system.Box, target: Target, wishes: Wishes, node: Node) -> tuple[Step, ...]:
+def _planned(dnf: system.Dnf, box: system.Box, target: Target, spec: Spec, node: Node) -> tuple[Step, ...]:
     """The same; a lock of others that keeps what goes with the pinned packages from coming along is named."""
     try:
-        return _plan(dnf, box, target, wishes)
+        return _plan(dnf, box, target, spec)
     except SystemFailure:
         # Then something was changed already, and this is no refusal.
-        if not target.mending.erase and wishes.locked_with and node.lock_list.foreign_lines:
-            box.write_locks(locks.render(locks.LockList("", ()), wishes.group, target.lock_lines))
+        if not target.mending.erase and spec.locked_with and node.lock_list.foreign_lines:
+            box.write_locks(locks.render(locks.LockList("", ()), spec.group, target.lock_lines))
             steps: tuple[Step, ...] = ()
             with suppress(SystemFailure, RefusedError):
-                steps = _plan(dnf, box, target, wishes)
-            _refuse_locked(target.choices, wishes, node, transaction.after(node.installed, steps))
+                steps = _plan(dnf, box, target, spec)
+            _refuse_locked(target.choices, spec, node, transaction.after(node.installed, steps))
         raise
 
 
@@ -403,7 +402,7 @@ def _expected(target: Target, node: Node) -> tuple[Step, ...]:
     steps += [Step(transaction.REINSTALL, package) for package in target.mending.reinstall]
     for one in target.choices:
         if not one.is_installed:
-            kind = transaction.UPGRADE if one.wish.name in names else transaction.INSTALL
+            kind = transaction.UPGRADE if one.wanted.name in names else transaction.INSTALL
             steps.append(Step(kind, one.package))
     return tuple(steps)
 
@@ -411,22 +410,22 @@ def _expected(target: Target, node: Node) -> tuple[Step, ...]:
 # --- changing -------------------------------------------------------------------------------------------------------
 
 
-def _settle(module: Mover, wishes: Wishes, node: Node, target: Target, check_mode: bool) -> dict[str, Any]:
+def _settle(module: Mover, spec: Spec, node: Node, target: Target, check_mode: bool) -> dict[str, Any]:
     """Every package is as wanted; the locks may not be."""
     if not check_mode:
-        _write_locks(module, wishes, node, target)
-        system.remember(module, wishes.group, memory.Memory(target.lock_lines, target.skipped))
-    return _result(wishes, node, target, ())
+        _write_locks(module, spec, node, target)
+        system.remember(module, spec.group, memory.Memory(target.lock_lines, target.skipped))
+    return _result(spec, node, target, ())
 
 
-def _write_locks(module: Mover, wishes: Wishes, node: Node, target: Target) -> None:
-    text = locks.render(node.lock_list, wishes.group, target.lock_lines)
+def _write_locks(module: Mover, spec: Spec, node: Node, target: Target) -> None:
+    text = locks.render(node.lock_list, spec.group, target.lock_lines)
     if text != node.lock_text:
         replace_file(module, node.lock_path, text)
 
 
 def _change(
-    module: Mover, dnf: system.Dnf, wishes: Wishes, node: Node, target: Target, steps: Sequence[Step]
+    module: Mover, dnf: system.Dnf, spec: Spec, node: Node, target: Target, steps: Sequence[Step]
 ) -> tuple[Target, list[str]]:
     """Write down what begins, and do it; what fails before a package has changed is taken back.
 
@@ -440,11 +439,11 @@ def _change(
     if steps:
         # Both generations of our lines: when this run is interrupted, the next one must know either.
         known = tuple(dict.fromkeys((*node.lock_list.ours, *target.lock_lines)))
-        system.remember(module, wishes.group, memory.Memory(known, target.skipped, begun))
+        system.remember(module, spec.group, memory.Memory(known, target.skipped, begun))
     said = ""
     suspects: Sequence[Package] = ()
     try:
-        _write_locks(module, wishes, node, target)
+        _write_locks(module, spec, node, target)
         dnf.switch_streams(target.switches)
         if steps:
             ended = dnf.shell(_script(target), ["-y", *_arguments(target)], dnf.timeout_seconds)
@@ -454,13 +453,13 @@ def _change(
             missing = _missing(target, now)
             if ended.code or missing:
                 raise SystemFailure(_reason(ended, missing))
-            lines = _lock_lines(target.choices, wishes, now)
+            lines = _lock_lines(target.choices, spec, now)
             if lines != target.lock_lines:
                 target = replace(target, lock_lines=lines)
-                replace_file(module, node.lock_path, locks.render(node.lock_list, wishes.group, lines))
+                replace_file(module, node.lock_path, locks.render(node.lock_list, spec.group, lines))
     except (SystemFailure, OSError) as error:
-        raise SystemFailure(f"{error}. {_undo(module, wishes, node, suspects)}") from error
-    system.remember(module, wishes.group, memory.Memory(target.lock_lines, target.skipped))
+        raise SystemFailure(f"{error}. {_undo(module, spec, node, suspects)}") from error
+    system.remember(module, spec.group, memory.Memory(target.lock_lines, target.skipped))
     return target, list(transaction.scriptlet_warnings(said))
 
 
@@ -469,9 +468,9 @@ def _missing(target: Target, installed: Sequence[Package]) -> list[str]:
     have = {package.nevra for package in installed}
     names = {package.name for package in installed}
     found = [
-        f"{one.wish.name} {one.package.evr} is not installed"
+        f"{one.wanted.name} {one.package.evr} is not installed"
         for one in target.choices
-        if one.package.nevra not in have and (one.wish.version or one.wish.name not in names)
+        if one.package.nevra not in have and (one.wanted.version or one.wanted.name not in names)
     ]
     return found + [f"{one.name} {one.evr} is still there" for one in target.removals if one.nevra in have]
 
@@ -484,7 +483,7 @@ def _reason(ended: system.Ended, missing: Sequence[str]) -> str:
     return f"dnf failed ({ended.code}): {said.rstrip('.')}"
 
 
-def _undo(module: Mover, wishes: Wishes, node: Node, suspects: Sequence[Package]) -> str:
+def _undo(module: Mover, spec: Spec, node: Node, suspects: Sequence[Package]) -> str:
     """Take locks and streams back when no package has changed; say what became of it.
 
     ``suspects`` are installed packages that a killed dnf was about to replace or to remove: rpm lists them until that
@@ -501,22 +500,22 @@ def _undo(module: Mover, wishes: Wishes, node: Node, suspects: Sequence[Package]
     if (system.read_text(node.lock_path) or "") != node.lock_text:
         replace_file(module, node.lock_path, node.lock_text)
     system.restore_streams(module, node.stream_files)
-    system.remember(module, wishes.group, node.remembered)
+    system.remember(module, spec.group, node.remembered)
     return MSG_AS_BEFORE
 
 
 # --- telling --------------------------------------------------------------------------------------------------------
 
 
-def _result(wishes: Wishes, node: Node, target: Target, steps: Sequence[Step]) -> dict[str, Any]:
+def _result(spec: Spec, node: Node, target: Target, steps: Sequence[Step]) -> dict[str, Any]:
     whole = [package for package in node.installed if package not in target.mending.erase]
     actions = [switch.sentence for switch in target.switches]
     actions += transaction.sentences(steps, whole)
-    actions += [WAITING.format(wish.name) for wish in target.waiting]
+    actions += [WAITING.format(wanted.name) for wanted in target.waiting]
     was, will = node.lock_list.ours, target.lock_lines
     actions += [f"unlock {line}" for line in was if line not in will]
     actions += [f"lock {line}" for line in will if line not in was]
-    is_rewritten = locks.render(node.lock_list, wishes.group, will) != node.lock_text
+    is_rewritten = locks.render(node.lock_list, spec.group, will) != node.lock_text
     if is_rewritten and was == will:
         actions.append(f"put our lines in {node.lock_path} in order")
     after = dict(node.versions)
@@ -525,14 +524,14 @@ def _result(wishes: Wishes, node: Node, target: Target, steps: Sequence[Step]) -
             after.pop(step.package.name, None)
     after.update({step.package.name: str(step.package.evr) for step in steps if step.kind != transaction.REMOVE})
     after.update(
-        {wish.name: f"{wish.version or 'any version'}, once a repository offers it" for wish in target.waiting}
+        {wanted.name: f"{wanted.version or 'any version'}, once a repository offers it" for wanted in target.waiting}
     )
     enabled = streams.enabled(node.stream_files)
-    names = {*wishes.names, *(step.package.name for step in steps)}
+    names = {*spec.names, *(step.package.name for step in steps)}
     now = [f"{module}:{stream}" for module, stream in sorted(enabled.items())]
     enabled.update({switch.module: switch.to for switch in target.switches})
     then = [f"{module}:{stream}" for module, stream in sorted(enabled.items()) if stream]
-    versions = {one.wish.name: str(one.package.evr) for one in target.choices}
+    versions = {one.wanted.name: str(one.package.evr) for one in target.choices}
     planned = {step.package.name: str(step.package.evr) for step in steps if step.kind != transaction.REMOVE}
     return {
         "changed": bool(actions or target.mending.sentences),

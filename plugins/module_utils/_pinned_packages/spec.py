@@ -35,7 +35,7 @@ WAIT_SECONDS = (0, 3600)
 
 
 @dataclass(frozen=True)
-class Wish:
+class PackageSpec:
     """One wanted package. Without a version any will do, and none is locked."""
 
     name: str
@@ -54,12 +54,12 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Wishes:
+class Spec:
     """All options, in order."""
 
     group: str
     is_present: bool
-    packages: tuple[Wish, ...]
+    packages: tuple[PackageSpec, ...]
     absent: tuple[str, ...]
     streams: tuple[str, ...]
     #: Patterns of names that are locked too when they have the epoch and version of a pinned package.
@@ -68,13 +68,13 @@ class Wishes:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the wanted packages."""
-        return tuple(wish.name for wish in self.packages)
+        return tuple(wanted.name for wanted in self.packages)
 
 
-def read(params: Mapping[str, Any]) -> tuple[Wishes, tuple[Problem, ...]]:
+def read(params: Mapping[str, Any]) -> tuple[Spec, tuple[Problem, ...]]:
     """The options, and everything that is wrong with them."""
-    packages = tuple(_wish(entry) for entry in params["packages"])
-    wishes = Wishes(
+    packages = tuple(_package_spec(entry) for entry in params["packages"])
+    spec = Spec(
         group=params["group"],
         is_present=params["state"] == "present",
         packages=packages,
@@ -83,46 +83,46 @@ def read(params: Mapping[str, Any]) -> tuple[Wishes, tuple[Problem, ...]]:
         locked_with=tuple(params["locked_with"]),
     )
     problems = []
-    if not _GROUP.match(wishes.group):
-        problems.append(Problem("group", shown(wishes.group), ERR_GROUP, "call it like the role, for example nccl"))
-    problems += _package_problems(wishes)
-    for name, patterns in (("absent", wishes.absent), ("locked_with", wishes.locked_with)):
+    if not _GROUP.match(spec.group):
+        problems.append(Problem("group", shown(spec.group), ERR_GROUP, "call it like the role, for example nccl"))
+    problems += _package_problems(spec)
+    for name, patterns in (("absent", spec.absent), ("locked_with", spec.locked_with)):
         for pattern in patterns:
             if not _PATTERN.match(pattern):
                 fix = "write it as rpm -q shows it, without version"
                 problems.append(Problem(name, shown(pattern), ERR_PATTERN, fix))
-    problems += _stream_problems(wishes.streams)
+    problems += _stream_problems(spec.streams)
     for name, (least, most) in (("timeout_seconds", TIMEOUT_SECONDS), ("wait_seconds", WAIT_SECONDS)):
         if not least <= params[name] <= most:
             problems.append(Problem(name, str(params[name]), ERR_SECONDS.format(least, most), "choose a value between"))
-    return wishes, tuple(problems)
+    return spec, tuple(problems)
 
 
-def _wish(entry: Mapping[str, Any]) -> Wish:
+def _package_spec(entry: Mapping[str, Any]) -> PackageSpec:
     name, version, family = entry["name"], entry["version"], entry["family"]
     is_optional = bool(entry.get("optional"))
     if version:
         variable = entry["variable"] or f"packages[{name}].version"
     else:
         variable = f"{entry['variable'] or 'packages'}[{name}]"
-    return Wish(name, version, version if family is None else family, variable, is_optional)
+    return PackageSpec(name, version, version if family is None else family, variable, is_optional)
 
 
-def _package_problems(wishes: Wishes) -> list[Problem]:
+def _package_problems(spec: Spec) -> list[Problem]:
     problems = []
-    for wish in wishes.packages:
-        if not NAME.match(wish.name):
-            problems.append(Problem("packages[].name", shown(wish.name), ERR_NAME, "write it as rpm -q shows it"))
-        if wish.version and not VERSION.match(wish.version):
+    for wanted in spec.packages:
+        if not NAME.match(wanted.name):
+            problems.append(Problem("packages[].name", shown(wanted.name), ERR_NAME, "write it as rpm -q shows it"))
+        if wanted.version and not VERSION.match(wanted.version):
             fix = "write a branch (580), a version (2.28.9), or a version with its release"
-            problems.append(Problem(wish.variable, shown(wish.version), ERR_VERSION, fix))
-        if wish.is_optional and (wish.version or wish.family):
-            problems.append(Problem(wish.place, "", ERR_OPTIONAL, "take optional or the version away"))
-        if wishes.names.count(wish.name) > 1:
-            problems.append(Problem(wish.place, "", ERR_TWICE, "join the entries"))
-        taken = [pattern for pattern in wishes.absent if fnmatchcase(wish.name, pattern)]
+            problems.append(Problem(wanted.variable, shown(wanted.version), ERR_VERSION, fix))
+        if wanted.is_optional and (wanted.version or wanted.family):
+            problems.append(Problem(wanted.place, "", ERR_OPTIONAL, "take optional or the version away"))
+        if spec.names.count(wanted.name) > 1:
+            problems.append(Problem(wanted.place, "", ERR_TWICE, "join the entries"))
+        taken = [pattern for pattern in spec.absent if fnmatchcase(wanted.name, pattern)]
         if taken:
-            problems.append(Problem(wish.place, "", ERR_BOTH.format(taken[0]), "remove it from one of them"))
+            problems.append(Problem(wanted.place, "", ERR_BOTH.format(taken[0]), "remove it from one of them"))
     return list(dict.fromkeys(problems))
 
 

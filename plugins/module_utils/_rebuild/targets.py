@@ -48,7 +48,7 @@ def _fix(name: str, members: Sequence[str]) -> str:
 
 
 def problems(value: Any, members: Sequence[str], limit: str = "") -> list[Problem]:
-    """Everything that is wrong with the wish. ``limit`` is what --limit says, empty without it."""
+    """Everything that is wrong with the request. ``limit`` is what --limit says, empty without it."""
     found: list[Problem] = []
     if limit:
         found.append(Problem(LIMIT, limit, ERR_LIMIT, f"leave {LIMIT} out"))

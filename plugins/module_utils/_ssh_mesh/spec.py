@@ -26,7 +26,7 @@ NUMBERS = {
 }
 
 ERR_USER = "no name of an unprivileged user"
-ERR_ROOT = "root runs no jobs; that root of one member may log in to all others is a wish of its own"
+ERR_ROOT = "root runs no jobs; that root of one member may log in to all others is a setting of its own"
 ERR_NO_MEMBERS = "there are no members"
 ERR_MEMBER = "the host %s is not among the members"
 ERR_PORTS = "expected at least one port, each from 1 to 65535 and once"

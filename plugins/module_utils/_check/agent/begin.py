@@ -66,23 +66,23 @@ def ephemeral_range() -> list[int]:
         return [int(port) for port in stream.read().split()]
 
 
-def port_plan(given: dict[str, Any], ephemeral: list[int]) -> list[dict[str, Any]]:
+def port_plan(params: dict[str, Any], ephemeral: list[int]) -> list[dict[str, Any]]:
     """All ranges, the rendezvous first.  given: the module's options."""
     return [
-        {"name": "rendezvous", "first": given["rendezvous_first"], "last": given["rendezvous_last"]},
+        {"name": "rendezvous", "first": params["rendezvous_first"], "last": params["rendezvous_last"]},
         {"name": "ephemeral", "first": ephemeral[0], "last": ephemeral[1]},
-        *({key: one[key] for key in ("name", "first", "last")} for one in given["ranges"]),
+        *({key: one[key] for key in ("name", "first", "last")} for one in params["ranges"]),
     ]
 
 
-def openmpi(given: dict[str, Any]) -> dict[str, Any]:
+def openmpi(params: dict[str, Any]) -> dict[str, Any]:
     """What there is for a job of Open MPI.  given: the module's options."""
-    mpirun = f"{given['openmpi_prefix']}/bin/mpirun"
+    mpirun = f"{params['openmpi_prefix']}/bin/mpirun"
     return {
-        "prefix": given["openmpi_prefix"],
-        "python": given["torch_python"],
-        "mpirun": bool(given["openmpi_prefix"]) and os.path.isfile(mpirun) and os.access(mpirun, os.X_OK),
-        "key": bool(given["user"]) and os.path.exists(files.user_key(given["user"])),
+        "prefix": params["openmpi_prefix"],
+        "python": params["torch_python"],
+        "mpirun": bool(params["openmpi_prefix"]) and os.path.isfile(mpirun) and os.access(mpirun, os.X_OK),
+        "key": bool(params["user"]) and os.path.exists(files.user_key(params["user"])),
     }
 
 
@@ -95,31 +95,31 @@ def wrong_ranges(ranges: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-def taken(run: Run, given: dict[str, Any]) -> dict[str, Any]:
+def run_step(run: Run, params: dict[str, Any]) -> dict[str, Any]:
     """Start the worker.  given: as ``SPEC`` has it.  Returns the result of the module."""
     ephemeral = ephemeral_range()
-    ranges = port_plan(given, ephemeral)
-    wrong = limits.out_of_range(given) + wrong_ranges(ranges)
+    ranges = port_plan(params, ephemeral)
+    wrong = limits.out_of_range(params) + wrong_ranges(ranges)
     if wrong:
         return {"failed": True, "msg": "; ".join(wrong)}
     job = {
-        "nonce": given["nonce"],
-        "address": given["address"],
-        "interface": given["interface"],
-        "torch_python": given["torch_python"],
-        "ranks_per_node": given["ranks_per_node"],
-        "ranges": [dict(one, samples=given["samples"]) for one in ranges],
-        "rails": given["rails"],
-        "lifetime_seconds": given["lifetime_seconds"],
+        "nonce": params["nonce"],
+        "address": params["address"],
+        "interface": params["interface"],
+        "torch_python": params["torch_python"],
+        "ranks_per_node": params["ranks_per_node"],
+        "ranges": [dict(one, samples=params["samples"]) for one in ranges],
+        "rails": params["rails"],
+        "lifetime_seconds": params["lifetime_seconds"],
         "variables": job_variables.values(),
     }
     result = {
         "changed": False,
-        "address": given["address"],
+        "address": params["address"],
         "ephemeral_range": ephemeral,
         "ranges": ranges,
         "kernel": platform.release(),
-        "openmpi": openmpi(given),
+        "openmpi": openmpi(params),
         "other_runs": [],
         "stopped_runs": [],
     }
@@ -127,11 +127,11 @@ def taken(run: Run, given: dict[str, Any]) -> dict[str, Any]:
         earlier = launch.clear_earlier_runs(run)
         result.update(other_runs=earlier.active, stopped_runs=earlier.stopped)
         launch.check_node(job)
-        launch.check_trust(job, given["user"])
-        state = launch.start(run, given["run_id"], job, sys.executable, given["user"], given["wait_seconds"])
+        launch.check_trust(job, params["user"])
+        state = launch.start(run, params["run_id"], job, sys.executable, params["user"], params["wait_seconds"])
     except run_state.UnitError as error:
         return {"state": "failed", "error": str(error), **result}
     if state["state"] == worker_state.FAILED:
-        run_state.stop(run, given["run_id"])
+        run_state.stop(run, params["run_id"])
         return {"state": "failed", "error": state["error"], **result}
     return {**{key: state[key] for key in worker_state.LISTENS}, **result}

@@ -29,16 +29,16 @@ SPEC: dict[str, Any] = {
 RESULTS = ("changed", "failed", "msg", "static")
 
 
-def taken(run: facts.Run, given: dict[str, Any]) -> dict[str, Any]:
+def run_step(run: facts.Run, params: dict[str, Any]) -> dict[str, Any]:
     """Look at the node.  given: as ``SPEC`` has it."""
-    if [member["name"] for member in given["members"]].count(given["host"]) != 1:
-        return {"failed": True, "msg": f"host is {given['host']!r}, expected the name of exactly one entry of members"}
+    if [member["name"] for member in params["members"]].count(params["host"]) != 1:
+        return {"failed": True, "msg": f"host is {params['host']!r}, expected the name of exactly one entry of members"}
     found = facts.look(
         run,
-        host=given["host"],
-        members=given["members"],
-        user=given["user"],
-        plan=given["plan"],
-        torch_python=given["torch_python"],
+        host=params["host"],
+        members=params["members"],
+        user=params["user"],
+        plan=params["plan"],
+        torch_python=params["torch_python"],
     )
     return {"changed": False, "static": found}

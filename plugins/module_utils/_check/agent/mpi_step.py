@@ -32,16 +32,16 @@ RESULTS = (
 )
 
 
-def taken(_run: Any, given: dict[str, Any]) -> dict[str, Any]:
+def run_step(_run: Any, params: dict[str, Any]) -> dict[str, Any]:
     """Run mpirun, or end what it has left.  given: as ``SPEC`` has it.  Returns the result of the module."""
-    wrong = limits.out_of_range(given)
-    if not given["clear"] and len(given["nodes"]) < 2:
-        wrong.append(f"nodes has {len(given['nodes'])} nodes, an all_reduce needs at least 2")
+    wrong = limits.out_of_range(params)
+    if not params["clear"] and len(params["nodes"]) < 2:
+        wrong.append(f"nodes has {len(params['nodes'])} nodes, an all_reduce needs at least 2")
     if wrong:
         return {"failed": True, "msg": "; ".join(wrong)}
-    if given["clear"]:
-        return {"changed": False, "ended": mpi_job.clear(given["run_id"])}
+    if params["clear"]:
+        return {"changed": False, "ended": mpi_job.clear(params["run_id"])}
     try:
-        return {"changed": False, **mpi_job.run(given)}
+        return {"changed": False, **mpi_job.run(params)}
     except mpi_job.StartError as error:
         return {"changed": False, "state": "failed", "error": str(error), "unclean": False}

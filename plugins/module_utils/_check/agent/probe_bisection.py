@@ -57,7 +57,7 @@ class Blocked(NamedTuple):
     result: str
 
 
-class Wish(NamedTuple):
+class Batch(NamedTuple):
     """Ports to knock on next, and how long to wait for an answer."""
 
     ports: list[int]
@@ -105,18 +105,18 @@ class Search:
             self.asked.update(seen)
         self.grid = [port for port in self.grid if port not in self.seen]
 
-    def next(self, most: int) -> Wish:
+    def next(self, most: int) -> Batch:
         """What to do next; no ports: nothing is left to do.  most: ports at once."""
         if self.grid:
-            return Wish(self.grid, QUICK_SECONDS)
+            return Batch(self.grid, QUICK_SECONDS)
         gaps = self._gaps()
         if gaps:
             each = max(1, most // len(gaps))
-            return Wish([port for low, high in gaps for port in _between(low, high, each)], QUICK_SECONDS)
+            return Batch([port for low, high in gaps for port in _between(low, high, each)], QUICK_SECONDS)
         doubtful = {port for run in self._runs() for port in self._doubtful(run)}
         if doubtful:
-            return Wish(sorted(doubtful), SURE_SECONDS)
-        return Wish(self._unclear(), SURE_SECONDS)
+            return Batch(sorted(doubtful), SURE_SECONDS)
+        return Batch(self._unclear(), SURE_SECONDS)
 
     def _gaps(self) -> list[tuple[int, int]]:
         """Neighbouring known ports of which one is open and one blocked, with unknown ports between them."""
@@ -191,19 +191,19 @@ def search(
     active = list(searches)
     while active and clock() < end:
         most = max(FEWEST, min(MOST, AT_ONCE // len(active)))
-        wishes = {one: one.next(most) for one in active}
-        active = [one for one in active if wishes[one].ports]
+        asked = {one: one.next(most) for one in active}
+        active = [one for one in active if asked[one].ports]
         if not active:
             break
         # The patient wait until nobody is in a hurry any more: a round lasts as long as its most patient knock.
-        patience = min(wishes[one].seconds for one in active)
-        turn = [one for one in active if wishes[one].seconds == patience]
-        doors = [(one.host, port) for one in turn for port in wishes[one].ports]
+        patience = min(asked[one].seconds for one in active)
+        turn = [one for one in active if asked[one].seconds == patience]
+        doors = [(one.host, port) for one in turn for port in asked[one].ports]
         knocked += len(doors)
         seen = knock(doors, patience)
         if not seen:
             break  # This node can't knock: no ports or files are left.
         for one in turn:
-            states = {port: seen[one.host, port] for port in wishes[one].ports if (one.host, port) in seen}
+            states = {port: seen[one.host, port] for port in asked[one].ports if (one.host, port) in seen}
             one.learn(states, sure=patience >= SURE_SECONDS)
     return knocked

@@ -18,7 +18,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.service import Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import step as facts
 
-#: Sent to a node with their sources.  Each has ``SPEC``, ``RESULTS`` and ``taken``; ``FACTS`` where it returns facts.
+#: Sent to a node with their sources.  Each has ``SPEC``, ``RESULTS``, ``run_step``, and ``FACTS`` for facts.
 SENT: Mapping[str, ModuleType] = {"static": facts_step, "launch": begin, "mpi": mpi_step, "facts": facts}
 #: On the node since its launch.
 THERE = tuple(steps.STEPS)
@@ -32,9 +32,9 @@ def spec(program: str) -> dict[str, Any]:
     return found
 
 
-def taken(program: str, run: Run, given: dict[str, Any]) -> dict[str, Any]:
+def run_step(program: str, run: Run, params: dict[str, Any]) -> dict[str, Any]:
     """The result of a program.  run: starts commands, as ``AnsibleModule.run_command`` does."""
     if program in THERE:
-        return steps.taken(program, run, given)
-    found: dict[str, Any] = SENT[program].taken(run, given)
+        return steps.run_step(program, run, params)
+    found: dict[str, Any] = SENT[program].run_step(run, params)
     return found

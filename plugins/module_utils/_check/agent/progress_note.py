@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How far the ranks are, for a person who waits: rank 0 keeps a note, and this program reads it on its node.
 
-    how_far.py /run/gpu-cluster-check/RUN SECONDS
+    progress_note.py /run/gpu-cluster-check/RUN SECONDS
 
 It runs beside ranks that measure, so it imports as little as it can and mostly sleeps: some 40 ms of a processor for
 each look, less than a tenth of what a module costs.
@@ -19,7 +19,7 @@ import time
 from typing import Any
 
 #: In the folder of the run that belongs to the user of the ranks, who could put anything there.
-NOTE = os.path.join("out", "how_far.json")
+NOTE = os.path.join("out", "progress_note.json")
 STATE = os.path.join("out", "state.json")
 #: A note is filled up to this length: one that is shorter than the one before leaves nothing of it.
 NOTE_BYTES = 256

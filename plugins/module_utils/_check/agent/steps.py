@@ -77,46 +77,48 @@ COLLECT: dict[str, Any] = {
 }
 
 
-def probe(run: Run, given: dict[str, Any]) -> dict[str, Any]:
+def probe(run: Run, params: dict[str, Any]) -> dict[str, Any]:
     """Begin the probe of all peers, and fetch what it found.  given: as ``PROBE`` has it.
 
     Returns the result of the module.
     """
-    run_id = given["run_id"]
+    run_id = params["run_id"]
     try:
-        if given["book"]:
-            asked = {name: given[name] for name in ("host", "book", "timeout_seconds")}
+        if params["book"]:
+            asked = {name: params[name] for name in ("host", "book", "timeout_seconds")}
             run_state.probe(run_id, dict(asked, asked_monotonic=time.monotonic()))
-        if not given["wait"]:
+        if not params["wait"]:
             return {"changed": False, "started": True}
-        found = run_state.wait_for_probe(run, run_id, given["wait_seconds"])
+        found = run_state.wait_for_probe(run, run_id, params["wait_seconds"])
         # What imports slowly would miss the rendezvous.
-        run_state.wait_for_ranks(run, run_id, run_state.probe_begun(run_id) + given["ready_seconds"] - time.monotonic())
+        run_state.wait_for_ranks(
+            run, run_id, run_state.probe_begun(run_id) + params["ready_seconds"] - time.monotonic()
+        )
     except run_state.UnitError as error:
         return {"changed": False, "started": False, "error": str(error)}
     return {"changed": False, "started": True, **found}
 
 
-def go(_run: Run, given: dict[str, Any]) -> dict[str, Any]:
+def go(_run: Run, params: dict[str, Any]) -> dict[str, Any]:
     """Hand the worker its ranks.  given: as ``GO`` has it.  Returns the result of the module."""
     data = {
-        "ranks": given["ranks"],
-        "deadline_seconds": given["deadline_seconds"],
-        "collective": {name: given[name] for name in COLLECTIVE},
+        "ranks": params["ranks"],
+        "deadline_seconds": params["deadline_seconds"],
+        "collective": {name: params[name] for name in COLLECTIVE},
     }
     try:
-        run_state.go(given["run_id"], data)
+        run_state.go(params["run_id"], data)
     except run_state.UnitError as error:
         return {"changed": False, "started": False, "error": str(error)}
     return {"changed": False, "started": True}
 
 
-def collect(run: Run, given: dict[str, Any]) -> dict[str, Any]:
+def collect(run: Run, params: dict[str, Any]) -> dict[str, Any]:
     """Wait for the ranks, end the worker.  given: as ``COLLECT`` has it.  Returns the result of the module."""
-    run_id = given["run_id"]
+    run_id = params["run_id"]
     try:
         try:
-            state = run_state.wait(run, run_id, given["wait_seconds"])
+            state = run_state.wait(run, run_id, params["wait_seconds"])
         finally:
             run_state.stop(run, run_id)
     except run_state.UnitError as error:
@@ -134,17 +136,17 @@ RESULTS = {
 }
 
 
-def taken(step: str, run: Run, given: dict[str, Any]) -> dict[str, Any]:
+def run_step(step: str, run: Run, params: dict[str, Any]) -> dict[str, Any]:
     """The result of a step.  run: starts commands, as ``AnsibleModule.run_command`` does."""
-    wrong = limits.out_of_range(given)
+    wrong = limits.out_of_range(params)
     if wrong:
         return {"failed": True, "msg": "; ".join(wrong)}
-    return STEPS[step](run, given)
+    return STEPS[step](run, params)
 
 
 if __name__ == "__main__":
     arguments = sys.stdin.read() if sys.argv[2] == "-" else sys.argv[2]
-    sys.stdout.write(json.dumps(taken(sys.argv[1], run_command, json.loads(arguments))) + "\n")
+    sys.stdout.write(json.dumps(run_step(sys.argv[1], run_command, json.loads(arguments))) + "\n")
     sys.stdout.flush()
     # Or Python would take everything apart first, which is a tenth of the whole.
     os._exit(0)

@@ -362,7 +362,7 @@ class Worker:
         moved = {name: after[name] - before[name] for name in after.keys() & before.keys()}
         self.state.update(state=state, interface_bytes=moved)
         if any(rank.exit_code for rank in self.ranks):
-            self.state["how_far"] = progress_note.when_ended(self.run_dir, **self.limits)
+            self.state["progress_note"] = progress_note.when_ended(self.run_dir, **self.limits)
         self.ranks_end = None
         self.save()
 

@@ -109,7 +109,7 @@ def begin(
         "run_id": run_id,
         "nonce": nonce,
         "started": now,
-        "times": {step_times.LOOK: now},
+        "times": {step_times.STATIC: now},
         "step": "",
         "asked": [],
         "answers": {},
@@ -146,7 +146,7 @@ def judge(state: State) -> Report:
 
 def with_times(report: Report, state: State, judged: float, ended: float) -> Report:
     """The report with its times.  judged, ended: when the diagnosis began, and when it ended."""
-    times = {**state["times"], step_times.JUDGE: judged}
+    times = {**state["times"], step_times.DIAGNOSIS: judged}
     return timed(report, int(state["started"]), times, ended)
 
 

@@ -64,7 +64,7 @@ def _passes(run: Run, without: Collection[str]) -> bool:
 
 
 def _broken(error: Exception) -> str:
-    """What broke and where, for whoever has to mend it."""
+    """What broke and where, for whoever has to fix it."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} in {os.path.basename(last.filename)}, line {last.lineno}: {error}"[:300]
 

@@ -56,9 +56,9 @@ def _finding(unused: Sequence[Ends], addresses: Mapping[str, str]) -> Finding:
         "GC-NET-010",
         ERROR,
         (),
-        "an all_reduce over gloo passes all the same, by luck: gloo connects each pair from the higher address to the "
+        "an all_reduce over gloo passes all the same: gloo connects each pair only from the higher address to the "
         f"lower, and needs none of the {len(unused)} closed links (to {names(targets)})",
-        "mend the links first; what passed is no proof, and breaks as soon as a node with a higher address takes part",
+        "fix the links first; what passed is no proof, and breaks as soon as a node with a higher address takes part",
         (f"closed and not used by gloo: {', '.join(shown)}" + (" ..." if len(unused) > 8 else ""),),
         Subject(GROUP, tuple(targets)),
         confidence=0.95,

@@ -163,7 +163,7 @@ def _xids(node: Node) -> list[Finding]:
 def _no_driver(nodes: Sequence[Node]) -> list[Finding]:
     """GPUs that no node has a driver for; when some have one, the others differ from them."""
     with_gpu = [node for node in nodes if node.has_gpu and node.wants_driver]
-    if not with_gpu or any(node.text("driver", "loaded") or node.wishes.get(DRIVER) for node in with_gpu):
+    if not with_gpu or any(node.text("driver", "loaded") or node.inventory.get(DRIVER) for node in with_gpu):
         return []
     names = tuple(node.name for node in with_gpu)
     cause = f"no NVIDIA driver is loaded on {listed(names)}"

@@ -180,7 +180,7 @@ def _away(hosts: Sequence[str], error: str) -> Finding:
 
 
 def _refused(host: str, cause: str) -> Finding:
-    fix = "mend what the text names on this node"
+    fix = "fix what the text names on this node"
     return Finding("GC-HOST-002", ERROR, (host,), cause, fix, reproduce=fixes.check((host,)))
 
 

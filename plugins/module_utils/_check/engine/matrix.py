@@ -44,7 +44,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._tuning.para
 
 TORCH_ID = "GC-VER-001"
 #: Variables of the inventory that are compared with what a node has, or say what to compare.
-WISHES = (
+VARIABLES = (
     *(DRIVER, STATE, NCCL, TORCH, TOOLKIT, TOOLKITS, COUNT, INTERFACE, OPENMPI, ssh_certificates.RENEW, NEIGHBOURS),
     *(OF_JOBS, OF_HOST),
 )
@@ -54,7 +54,7 @@ WISHES = (
 class Row:
     """One line of the matrix.
 
-    read: the node's value, empty when it has nothing to compare.  pin: what the inventory wants, empty for no wish, and
+    read: the node's value, empty when it has nothing to compare.  pin: what the inventory wants, empty for nothing, and
     variable: where it stands there.  tag: the role that changes it, empty where none does.
     """
 
@@ -99,7 +99,7 @@ def _pinned(variable: str) -> Callable[[Node, str], Mapping[str, Any]]:
 
 
 def _wish(variable: str) -> Callable[[Node], str]:
-    return lambda node: str(node.wishes.get(variable) or "")
+    return lambda node: str(node.inventory.get(variable) or "")
 
 
 def _toolkit(node: Node) -> str:
@@ -107,14 +107,14 @@ def _toolkit(node: Node) -> str:
 
     Without the patch of ``12.8.1``: the toolkits of a node are known by their folders, such as ``cuda-12.8``.
     """
-    versions = node.wishes.get(TOOLKITS)
+    versions = node.inventory.get(TOOLKITS)
     first = str(versions[0]) if isinstance(versions, (list, tuple)) and versions else ""
     return ".".join((_wish(TOOLKIT)(node) or first).split(".")[:2])
 
 
 def _as_default_toolkit(node: Node, value: str) -> Mapping[str, Any]:
     """The default must be in the list; what is there already stays."""
-    others = node.wishes.get(TOOLKITS) or node.facts["cuda"]["versions"]
+    others = node.inventory.get(TOOLKITS) or node.facts["cuda"]["versions"]
     return {TOOLKITS: [value, *(str(one) for one in others if not accepts(value, str(one)))], TOOLKIT: value}
 
 
@@ -246,7 +246,7 @@ ROWS = (
 
 
 def nodes(
-    facts: Mapping[str, Mapping[str, Any]], wishes: Mapping[str, Mapping[str, Any]], imported: Mapping[str, str]
+    facts: Mapping[str, Mapping[str, Any]], inventory: Mapping[str, Mapping[str, Any]], imported: Mapping[str, str]
 ) -> list[Node]:
     """The hosts of which something is known.  imported: the torch that the ranks of a host reported.
 
@@ -259,7 +259,7 @@ def nodes(
         Node(
             name,
             facts.get(name) or {},
-            wishes.get(name, {}),
+            inventory.get(name, {}),
             imported.get(name)
             or ("" if blind or not facts.get(name) else str(facts[name]["torch"]["version"] or NONE)),
         )

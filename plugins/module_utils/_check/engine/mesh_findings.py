@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From the mesh to its findings: what is closed, reset, silent, foreign, slow, or passes only by luck.  Pure.
+"""From the mesh to its findings: what is closed, reset, silent, foreign, slow or passes by order of addresses.  Pure.
 
 Each kind of trouble is explained by itself (cover.py), so that a node with a firewall and one with a wrong MTU are two
 findings, and nobody else is accused.

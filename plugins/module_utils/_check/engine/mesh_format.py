@@ -195,7 +195,9 @@ def draw(cause: Cause, ranges: Ranges) -> list[str]:
                 whole = ((int(one["first"]), int(one["last"])),)
                 share = intervals.count(intervals.common(cause.ports, whole)) / intervals.count(whole)
                 if 0.001 < share < 0.999:
-                    return [f"{share:.1%} of the ephemeral ports of {target}: a job meets it by the luck of its ports"]
+                    return [
+                        f"{share:.1%} of the ephemeral ports of {target}: whether a job meets it depends on its ports"
+                    ]
                 return []
     return []
 

@@ -146,7 +146,7 @@ def _failed(job: Mapping[str, Any], given: Mapping[str, Any]) -> Finding:
         ERROR,
         (job["host"],),
         f"Open MPI could not be started on {job['host']}: {given['error']}",
-        "mend what the text names on this node",
+        "fix what the text names on this node",
         command=fixes.site("openmpi", (job["host"],)),
         reproduce=fixes.check([one["host"] for one in job["nodes"][:2]]),
     )
@@ -384,7 +384,7 @@ def _by_luck(results: Results) -> list[Finding]:
     if outcome is None:
         return []
     (one,) = outcome[0]
-    what = one.cause.replace("could not start or connect", "passed by luck, after a connection had failed")
+    what = one.cause.replace("could not start or connect", "passed although a connection had failed")
     return [replace(one, severity=WARNING, cause=what)]
 
 

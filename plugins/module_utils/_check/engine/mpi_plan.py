@@ -11,7 +11,7 @@ from typing import Any
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
 
 AUTO, YES, NO = "auto", "true", "false"
-WISHES = (AUTO, YES, NO)
+CHOICES = (AUTO, YES, NO)
 
 NOT_WANTED = "cluster_check_openmpi is false"
 TOO_FEW = "fewer than two nodes took part in the collective to its end"
@@ -23,12 +23,12 @@ OTHER_PYTHON = "cluster_check_torch_python is not the same on all nodes: %s"
 OTHER_PREFIX = "cluster_check_openmpi_prefix is not the same on all nodes: %s"
 
 
-def wish(value: Any) -> str:
+def wanted_value(value: Any) -> str:
     """A value of cluster_check_openmpi, also as YAML reads it.  ValueError for another one."""
     text = str(value).strip().lower()
     found = {"yes": YES, "on": YES, "no": NO, "off": NO}.get(text, text)
-    if found not in WISHES:
-        raise ValueError(f"cluster_check_openmpi is {value!r}, expected {', '.join(WISHES)}")
+    if found not in CHOICES:
+        raise ValueError(f"cluster_check_openmpi is {value!r}, expected {', '.join(CHOICES)}")
     return found
 
 

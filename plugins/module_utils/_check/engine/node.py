@@ -26,9 +26,9 @@ OF_JOBS = "launcher_environment"
 OF_HOST = "launcher_host_environment"
 
 
-def job_wishes(wishes: Mapping[str, Any]) -> dict[str, str]:
-    """What the inventory gives to the jobs of a host.  wishes: its variables."""
-    both = [wishes.get(name) for name in (OF_JOBS, OF_HOST)]
+def job_variables(inventory: Mapping[str, Any]) -> dict[str, str]:
+    """What the inventory gives to the jobs of a host.  inventory: its variables."""
+    both = [inventory.get(name) for name in (OF_JOBS, OF_HOST)]
     return {str(name): str(value) for one in both if isinstance(one, Mapping) for name, value in one.items()}
 
 
@@ -38,7 +38,7 @@ class Node:
 
     name: str
     facts: Mapping[str, Any]
-    wishes: Mapping[str, Any]
+    inventory: Mapping[str, Any]
     torch: str = ""
 
     @property
@@ -49,12 +49,12 @@ class Node:
     @property
     def wants_driver(self) -> bool:
         """Whether the inventory leaves the driver on this host."""
-        return str(self.wishes.get(STATE)) != "absent"
+        return str(self.inventory.get(STATE)) != "absent"
 
     @property
     def wanted_gpus(self) -> int:
         """The number of GPUs in the inventory, -1 when it is not compared."""
-        value = str(self.wishes.get(COUNT, -1))
+        value = str(self.inventory.get(COUNT, -1))
         return int(value) if value.isdigit() else -1
 
     @property
@@ -83,6 +83,6 @@ class Node:
     def card(self, key: str) -> str:
         """A value of the data network's card, empty when that card or its value is not known."""
         for card in self.facts.get("nics", []):
-            if card["name"] == self.wishes.get(INTERFACE):
+            if card["name"] == self.inventory.get(INTERFACE):
                 return "" if card[key] is None else str(card[key])
         return ""

@@ -172,7 +172,7 @@ def notes(static: Static) -> list[str]:
             continue
         blocks = [block for way in (INBOUND, OUTBOUND) for held in found.get(way, {}).values() for block in held]
         certain = {block["rule"] for block in blocks if block["verdict"] != UNKNOWN}
-        # A rule without connection tracking drops answers by luck as well: it is named for what it surely blocks.
+        # A rule without connection tracking may drop answers as well: it is named for what it surely blocks.
         unknown = {block["rule"] for block in blocks} - certain
         for rule in sorted(unknown):
             reasons.setdefault(f"cannot be judged beforehand: {rule}", []).append(host)

@@ -31,7 +31,7 @@ MOST_SECONDS = 7200
 def findings(collect: Results, ranks: Sequence[Rank]) -> list[Finding]:
     """One finding, which accuses nobody, when the deadline came while all ranks were at work.
 
-    collect: host to the result of collective_collect, whose ``how_far`` is that of rank 0.  ranks: all of the plan.
+    collect: host to the result of collective_collect, with the ``progress_note`` of rank 0.  ranks: all of the plan.
     """
     note = at_work(collect, ranks)
     if note is None or left_no_time(collect, ranks):
@@ -83,13 +83,16 @@ def left_no_time(collect: Results, ranks: Sequence[Rank]) -> bool:
     Also where no rank told how much that was: rank 0 has not come to its work then.
     """
     late = max((event["seconds"] for rank in ranks[:1] for event in events(rank, "late")), default=0.0)
-    told = [result["how_far"]["deadline_seconds"] for result in collect.values() if result.get("how_far")]
+    told = [result["progress_note"]["deadline_seconds"] for result in collect.values() if result.get("progress_note")]
     return late > PART_OF_DEADLINE * max(told, default=0)
 
 
 def _note(collect: Results) -> dict[str, Any] | None:
     """Rank 0's note, when it had begun a size."""
-    return next((result["how_far"] for result in collect.values() if (result.get("how_far") or {}).get("number")), None)
+    return next(
+        (result["progress_note"] for result in collect.values() if (result.get("progress_note") or {}).get("number")),
+        None,
+    )
 
 
 def _age(note: Mapping[str, Any]) -> float:

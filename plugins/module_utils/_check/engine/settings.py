@@ -158,9 +158,9 @@ def one_of(*choices: str) -> Callable[[Any], str]:
 def openmpi(value: Any) -> str:
     """YAML reads yes and no as true and false."""
     try:
-        return mpi_plan.wish(value)
+        return mpi_plan.wanted_value(value)
     except ValueError:
-        raise ValueError(", ".join(mpi_plan.WISHES)) from None
+        raise ValueError(", ".join(mpi_plan.CHOICES)) from None
 
 
 def by(read: Callable[[Any], Any]) -> dict[str, Any]:

@@ -81,7 +81,7 @@ def _who(holder: str) -> str:
 
 def _days(node: Node) -> int:
     """How early to warn: not before the inventory wants it renewed."""
-    value = str(node.wishes.get(RENEW, WARNING_DAYS))
+    value = str(node.inventory.get(RENEW, WARNING_DAYS))
     return min(WARNING_DAYS, int(value)) if value.isdigit() else WARNING_DAYS
 
 

@@ -20,7 +20,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     WARNING,
     Finding,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.node import OF_HOST, job_wishes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.node import OF_HOST, job_variables
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.static_view import (
     READ,
     View,
@@ -103,7 +103,7 @@ def findings(view: View, pins: Pins) -> list[Finding]:
 
 def _setting(view: View, host: str, pins: Pins) -> Setting:
     said = view.static[host]["environment"].get(GLOO_SOCKET_IFNAME, {"value": "", "source": ""})
-    return Setting(**said, pinned=job_wishes(pins.get(host, {})).get(GLOO_SOCKET_IFNAME) == said["value"])
+    return Setting(**said, pinned=job_variables(pins.get(host, {})).get(GLOO_SOCKET_IFNAME) == said["value"])
 
 
 def _card(name: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import WARNING, Finding
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.node import job_wishes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.node import job_variables
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.static_view import (
     READ,
     View,
@@ -54,26 +54,26 @@ def findings(view: View, pins: Mapping[str, Mapping[str, Any]]) -> list[Finding]
 
     pins: host to variables of its inventory, among them those that role launcher gives to jobs.
     """
-    wishes = {host: job_wishes(pins.get(host, {})) for host in view.static}
+    inventory = {host: job_variables(pins.get(host, {})) for host in view.static}
     names = {name for said in view.static.values() for name in said["environment"] if not OF_A_NODE.fullmatch(name)}
     odd: dict[str, list[Odd]] = {}
     for name in sorted(names):
-        for host, one in _odd(view, name, wishes).items():
+        for host, one in _odd(view, name, inventory).items():
             odd.setdefault(host, []).append(one)
     alike = together((tuple(ones), host) for host, ones in odd.items())
     return [_finding(list(ones), hosts) for ones, hosts in alike.items()]
 
 
-def _odd(view: View, name: str, wishes: Mapping[str, Mapping[str, str]]) -> dict[str, Odd]:
+def _odd(view: View, name: str, inventory: Mapping[str, Mapping[str, str]]) -> dict[str, Odd]:
     """The nodes that have another value than their inventory says; of those it says nothing about, the minority."""
     said = {host: one["environment"].get(name, {"value": "", "source": ""}) for host, one in view.static.items()}
     has = {host: f"{one['value']} in {one['source']}" if one["source"] else "not set" for host, one in said.items()}
     found = {
-        host: Odd(name, has[host], f"the inventory says {wishes[host][name]}", (), True)
+        host: Odd(name, has[host], f"the inventory says {inventory[host][name]}", (), True)
         for host, one in said.items()
-        if wishes[host].get(name, one["value"]) != one["value"]
+        if inventory[host].get(name, one["value"]) != one["value"]
     }
-    free = {host: one["value"] for host, one in said.items() if name not in wishes[host]}
+    free = {host: one["value"] for host, one in said.items() if name not in inventory[host]}
     few, many = minority(free)
     for host in few:
         usual = f"{len(many)} of {len(free)} nodes have {free[many[0]] or 'none'}"

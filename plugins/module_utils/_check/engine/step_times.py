@@ -14,8 +14,8 @@ from datetime import datetime
 from typing import Any
 
 #: What a step is called in a report, in the order of a run.  Others are shown as they are called.
-LOOK, LAUNCH, MESH, COLLECTIVE, OPENMPI, FACTS = "look", "launch", "mesh", "collective", "openmpi", "facts"
-JUDGE = "judge"
+STATIC, LAUNCH, MESH, COLLECTIVE, OPENMPI, FACTS = "static", "launch", "mesh", "collective", "openmpi", "facts"
+DIAGNOSIS = "diagnosis"
 
 #: The time of a run's start, and the same with fractions of a second.
 FORMATS = ("%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M:%S.%fZ")

@@ -470,7 +470,7 @@ def _ends(silent: Sequence[Unfinished]) -> str:
 
 def _fix(silent: Sequence[Unfinished], explained: bool) -> str:
     if explained:
-        return "mend the findings above first"
+        return "fix the findings above first"
     if any(one.stopped for one in silent):
         return "find who stops processes there (SIGSTOP, a debugger, a manager of jobs or of power) and run it again"
     if any(one.exit_code == -signal.SIGKILL and not one.process_state for one in silent):

@@ -53,7 +53,7 @@ STATE: dict[str, shape.Test] = {
     "taken": _PORTS,
     "rails": each(_RAIL),
     "interface_bytes": one_of(shape.record({}), shape.record({"rx_bytes": integer, "tx_bytes": integer})),
-    "how_far": optional(one_of(shape.record(_WHEN), shape.record({**_WHEN, **_BEGUN}))),
+    "progress_note": optional(one_of(shape.record(_WHEN), shape.record({**_WHEN, **_BEGUN}))),
     "probe_error": text,
     "ranks": each(rank_events.is_report),
 }

@@ -118,7 +118,7 @@ def test_answers_lead_to_the_next_orders_and_to_the_verdict(run: Check, printed:
     report = json.loads((tmp_path / "reports" / "report.json").read_text())
     assert list(schema.violations(report)) == [] and report == json.loads(json.dumps(found["report"]))
     assert "-i /srv/prod -i /srv/more" in json.dumps(report) and "<inventory>" not in json.dumps(report)
-    assert [one["name"] for one in report["times"]] == ["look", "launch", "mesh", "collective", "facts", "judge"]
+    assert [one["name"] for one in report["times"]] == ["static", "launch", "mesh", "collective", "facts", "diagnosis"]
     assert report["seconds"] == 5.2 and report["times"][-1]["seconds"] == 1.0
     # A judged check cannot go on.
     assert run(folder=begun["folder"])["failed"] is True

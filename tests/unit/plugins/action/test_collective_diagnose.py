@@ -66,14 +66,14 @@ def judging(monkeypatch: pytest.MonkeyPatch, printed: list[str]) -> Judge:
 
 
 def test_the_times_of_the_steps_are_in_the_report(judge: Judge, printed: list[str]) -> None:
-    times = {"look": "2026-01-31T12:00:00.500000Z", "launch": "2026-01-31T12:00:03.000000Z"}
+    times = {"static": "2026-01-31T12:00:00.500000Z", "launch": "2026-01-31T12:00:03.000000Z"}
     report = judge(started="2026-01-31T12:00:00Z", times=times)["report"]
     assert report["seconds"] == 9.2 and report["times"] == [
-        {"name": "look", "begin_seconds": 0.5, "seconds": 2.5},
+        {"name": "static", "begin_seconds": 0.5, "seconds": 2.5},
         {"name": "launch", "begin_seconds": 3.0, "seconds": 6.0},
-        {"name": "judge", "begin_seconds": 9.0, "seconds": 0.25},
+        {"name": "diagnosis", "begin_seconds": 9.0, "seconds": 0.25},
     ]
-    assert "took 9.2 s: look 2.5, launch 6.0, judge 0.2" in printed
+    assert "took 9.2 s: static 2.5, launch 6.0, diagnosis 0.2" in printed
     assert list(schema.violations(json.loads(json.dumps(report)))) == []
 
 
@@ -91,9 +91,9 @@ def test_without_times_the_report_has_none(judge: Judge) -> None:
 
 
 def test_everything_that_is_wrong_is_refused_at_once(judge: Judge) -> None:
-    result = judge(started="noon", times={"look": "1"}, limits={"links": {"retransmits_max": -1}})
+    result = judge(started="noon", times={"static": "1"}, limits={"links": {"retransmits_max": -1}})
     assert result["failed"] is True
-    for part in ("started is 'noon'", "look is '1'", "cluster_check_limits.links.retransmits_max = -1"):
+    for part in ("started is 'noon'", "static is '1'", "cluster_check_limits.links.retransmits_max = -1"):
         assert part in result["msg"]
 
 

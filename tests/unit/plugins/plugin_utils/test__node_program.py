@@ -45,7 +45,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent
 SPEC = {"run_id": {"type": "str"}, "ranks": {"type": "list", "elements": "int"}, "breaks": {"type": "bool"},
         "world_size": {"type": "int", "default": 3}, "master_address": {"type": "str"}, "master_port": {"type": "int"}}
 RESULTS = ("changed", "failed", "msg", "said", "seen")
-def taken(run, given):
+def run_step(run, given):
     if given["breaks"]:
         raise RuntimeError("as it was told")
     ansible = sorted(name for name in sys.modules if name.startswith("ansible."))

@@ -29,8 +29,8 @@ FINE = [
     {"event": "done", "at": 0.9},
 ]
 #: What mpirun gave on nodes of the same names.
-MPI = Path(__file__).parents[2] / "plugins/module_utils/_collective/mpi/recorded.json"
-PROGRAMS = {"static.step": "static", "run.begin": "launch", "mpi.step": "mpi", "_gpu_node.step": "facts"}
+MPI = Path(__file__).parents[2] / "plugins/module_utils/_check/engine/recorded_mpi.json"
+PROGRAMS = {"facts_step": "static", "agent.begin": "launch", "mpi_step": "mpi", "_gpu_node.step": "facts"}
 
 
 def asked(argv: list[str]) -> tuple[str, dict[str, Any]]:

@@ -125,7 +125,7 @@ def test_a_healthy_check(site: Site) -> None:
     assert site.steps("n1") == HEALTHY[1:] and site.steps("n2") == site.steps("n3") == [*HEALTHY[1:6], "facts"]
     assert site.report["verdict"] == "PASSED" and site.report["participants"] == HOSTS
     assert [one["name"] for one in site.report["times"]] == [
-        *("look", "launch", "mesh", "collective", "openmpi", "facts", "judge")
+        *("static", "launch", "mesh", "collective", "openmpi", "facts", "diagnosis")
     ]
     # Each node has what is its own, and with one fork all of them wait three times three seconds longer.
     launch = {one["host"]: one["given"] for one in site.asked if one["step"] == "launch"}

@@ -69,7 +69,7 @@ class Match:
 
     @property
     def command(self) -> str:
-        """What mends or shows it; may be empty."""
+        """What fixes or shows it; may be empty."""
         return self.text.command or self.cause.command
 
 

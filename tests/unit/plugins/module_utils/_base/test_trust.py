@@ -159,12 +159,12 @@ def test_the_launch_is_refused_for_root_only(python: str, tmp_path: Path, monkey
     }
     os.chown(tmp_path / "env", SOMEBODY, SOMEBODY)
     for user in ("", "root"):
-        refused = begin.taken(lambda _argv: (0, "", ""), {**given, "user": user})
+        refused = begin.run_step(lambda _argv: (0, "", ""), {**given, "user": user})
         assert refused["state"] == "failed" and f"{tmp_path}/env belongs to uid {SOMEBODY}" in refused["error"]
     assert started == []
-    assert begin.taken(lambda _argv: (0, "", ""), {**given, "user": "nobody"})["state"] == "waiting"
+    assert begin.run_step(lambda _argv: (0, "", ""), {**given, "user": "nobody"})["state"] == "waiting"
     os.chown(tmp_path / "env", 0, 0)
-    made = begin.taken(lambda _argv: (0, "", ""), given)
+    made = begin.run_step(lambda _argv: (0, "", ""), given)
     assert made["state"] == "waiting"
     # Both are what the controller takes for the answer of a launch.
     assert answers.checked("launch", made) == made and answers.checked("launch", refused) == refused

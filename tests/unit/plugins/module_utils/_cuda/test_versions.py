@@ -49,7 +49,7 @@ def test_everything_wrong_is_named_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wishes", "words"),
+    ("params", "words"),
     [
         (
             {"versions": ["13.0"], "default": "12.4"},
@@ -62,7 +62,7 @@ def test_everything_wrong_is_named_at_once() -> None:
         ({"versions": ["13.0.1"], "default": "13.0.2"}, "no such toolkit"),
     ],
 )
-def test_wrong_wishes(wishes: dict[str, Any], words: str) -> None:
+def test_wrong_wishes(params: dict[str, Any], words: str) -> None:
     with pytest.raises(AnsibleFilterError) as error:
-        cuda_plan(wishes)
+        cuda_plan(params)
     assert words in str(error.value)

@@ -65,7 +65,7 @@ def test_nothing_is_chosen_for_nccl_unless_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wishes", "sentence"),
+    ("params", "sentence"),
     [
         ({"version": "2.28"}, "nccl_version = '2.28': no version of NCCL."),
         ({"version": 2.28}, "nccl_version = 2.28: no version of NCCL."),
@@ -112,9 +112,9 @@ def test_nothing_is_chosen_for_nccl_unless_asked() -> None:
         ),
     ],
 )
-def test_what_nccl_would_misread_is_refused(wishes: dict[str, Any], sentence: str) -> None:
+def test_what_nccl_would_misread_is_refused(params: dict[str, Any], sentence: str) -> None:
     with pytest.raises(AnsibleFilterError) as error:
-        nccl_plan({**WISHES, **wishes})
+        nccl_plan({**WISHES, **params})
     lines = str(error.value).splitlines()
     assert lines[0] == "Nothing was changed."
     assert len(lines) == 2, lines

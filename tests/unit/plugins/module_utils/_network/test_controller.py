@@ -40,4 +40,4 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network imp
 )
 def test_the_wish_in_words(entry: dict[str, Any], text: str) -> None:
     (wanted,) = spec.parse_interfaces([entry])
-    assert controller.wish(entry["name"], wanted) == text
+    assert controller.described(entry["name"], wanted) == text

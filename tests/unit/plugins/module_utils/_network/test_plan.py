@@ -55,17 +55,17 @@ def after(entries: list[dict[str, Any]], state: NodeState) -> NodeState:
     for path in done.set_aside:
         del files[path]
     for target in done.targets:
-        wish = target.interface
-        old = links.get(target.name, link(target.name, kind="bond" if wish.bond else "vlan"))
-        if wish.vlan:
-            old = replace(old, parent=wish.vlan.parent, vlan_id=wish.vlan.id)
-        links[target.name] = replace(old, mtu=wish.mtu or old.mtu, addresses=frozenset(wish.addresses))
+        described = target.interface
+        old = links.get(target.name, link(target.name, kind="bond" if described.bond else "vlan"))
+        if described.vlan:
+            old = replace(old, parent=described.vlan.parent, vlan_id=described.vlan.id)
+        links[target.name] = replace(old, mtu=described.mtu or old.mtu, addresses=frozenset(described.addresses))
         active[target.name] = target.uuid
         for port, file in zip(target.ports, target.keyfiles[1:]):
             links[port] = replace(links[port], master=target.name, addresses=frozenset())
             active[port] = file.uuid
         routes = [one for one in routes if one.device not in target.names]
-        routes += [DefaultRoute(6 if ":" in text else 4, target.name, text) for text in wish.gateways or ()]
+        routes += [DefaultRoute(6 if ":" in text else 4, target.name, text) for text in described.gateways or ()]
     files.update({file.path: file.text for file in done.profiles})
     if done.sysctl:
         files[rails.SYSCTL_PATH] = done.sysctl["text"]

@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import gather
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._nvidia_driver import nouveau, run
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._nvidia_driver.run import ABSENT, PRESENT, Wish
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._nvidia_driver.run import ABSENT, PRESENT, Spec
 
 VERSION = "580.95.05"
 OLD, NEW = "5.14.0-427.el9.x86_64", "5.14.0-503.el9.x86_64"
@@ -100,7 +100,7 @@ def root(tmp_path: Path) -> Path:
 def apply(
     root: Path, check: bool = False, state: str = PRESENT, version: str = "580", kind: str = "open"
 ) -> dict[str, Any]:
-    return run.outcome(Mover(), Wish(state, version, kind, 60), check, gather.Node(str(root)))
+    return run.outcome(Mover(), Spec(state, version, kind, 60), check, gather.Node(str(root)))
 
 
 def files(root: Path) -> dict[str, str]:

@@ -19,7 +19,7 @@ OLD = Installation("4.1.4", "/etc/openmpi.conf", frozenset({"ob1", "ucx"}), V6, 
 NEW = OLD._replace(version="5.0.11", prte_file="/etc/prte.conf")
 
 
-def wanted(**changes: Any) -> spec.Wishes:
+def wanted(**changes: Any) -> spec.Spec:
     ports = make_port_plan().openmpi()
     found, problems = spec.read({"prefix": "/usr", "networks": ["192.0.2.17/24"], "ports": ports, **changes})
     assert problems == []

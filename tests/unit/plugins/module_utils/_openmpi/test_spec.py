@@ -101,5 +101,5 @@ def test_all_problems_at_once() -> None:
 
 def test_the_example_of_the_documentation() -> None:
     (task,) = yaml.safe_load(documented.EXAMPLES)
-    given = {**task["vars"]["wishes"], "ports": make_port_plan({}).as_dict()["openmpi"]}
+    given = {**task["vars"]["params"], "ports": make_port_plan({}).as_dict()["openmpi"]}
     assert openmpi_plan(given)["settings"]["networks"] == ["192.0.2.0/24"]

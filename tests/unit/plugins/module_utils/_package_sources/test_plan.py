@@ -10,14 +10,14 @@ import pytest
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._dnf.repo_file import Section, parse
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import plan
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.catalogue import Node
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.spec import Wish
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.spec import RepositorySpec
 
 NODE = Node(9, "9", "x86_64")
-CRB = Wish("crb", "CRB", own_ids=("crb", "codeready"), beside=("baseos",), is_known=True)
-EPEL = Wish("epel", "EPEL", own_ids=("epel",), metalink="https://x/m", is_known=True, packages=("dkms",))
-MIRROR = Wish("epel", "EPEL", own_ids=("epel",), baseurl="http://m/epel", is_known=True, is_mirror=True)
-SITE = Wish("site", "Site", own_ids=("site",), baseurl="http://m/site", is_mirror=True)
-OFF = Wish("baseos", "baseos", "disabled", own_ids=("baseos",))
+CRB = RepositorySpec("crb", "CRB", own_ids=("crb", "codeready"), beside=("baseos",), is_known=True)
+EPEL = RepositorySpec("epel", "EPEL", own_ids=("epel",), metalink="https://x/m", is_known=True, packages=("dkms",))
+MIRROR = RepositorySpec("epel", "EPEL", own_ids=("epel",), baseurl="http://m/epel", is_known=True, is_mirror=True)
+SITE = RepositorySpec("site", "Site", own_ids=("site",), baseurl="http://m/site", is_mirror=True)
+OFF = RepositorySpec("baseos", "baseos", "disabled", own_ids=("baseos",))
 
 
 def sections(*lines: str) -> list[Section]:
@@ -30,14 +30,14 @@ def sections(*lines: str) -> list[Section]:
 
 
 def action(
-    wish: Wish, own: list[Section], ours: tuple[str, ...] = (), **offers: set[str]
+    declared: RepositorySpec, own: list[Section], ours: tuple[str, ...] = (), **offers: set[str]
 ) -> tuple[str, tuple[str, ...]]:
-    (decision,) = plan.decide([wish], own, ours, offers, NODE).decisions
+    (decision,) = plan.decide([declared], own, ours, offers, NODE).decisions
     return decision.action, decision.ids
 
 
 @pytest.mark.parametrize(
-    ("wish", "own", "ours", "offers", "expected"),
+    ("declared", "own", "ours", "offers", "expected"),
     [
         (EPEL, ["e epel 1"], (), {}, (plan.OWN, ("epel",))),
         # The node's own counts more than what we wrote before it came.
@@ -57,23 +57,23 @@ def action(
         # Nothing of the distribution's is used: the site has other repositories.
         (CRB, ["c baseos 0", "c crb 0", "s site-all 1"], (), {}, (plan.UNUSED, ("crb",))),
         (CRB, ["s site-all 1"], (), {}, (plan.UNUSED, ())),
-        (Wish("baseos", "", own_ids=("baseos",)), ["c baseos 0"], (), {}, (plan.SWITCHED_ON, ("baseos",))),
+        (RepositorySpec("baseos", "", own_ids=("baseos",)), ["c baseos 0"], (), {}, (plan.SWITCHED_ON, ("baseos",))),
         (OFF, ["c baseos 1"], (), {}, (plan.OFF, ("baseos",))),
         (OFF, [], (), {}, (plan.OFF, ())),
     ],
 )
 def test_decisions(
-    wish: Wish,
+    declared: RepositorySpec,
     own: list[str],
     ours: tuple[str, ...],
     offers: dict[str, set[str]],
     expected: tuple[str, tuple[str, ...]],
 ) -> None:
-    assert action(wish, sections(*own), ours, **offers) == expected
+    assert action(declared, sections(*own), ours, **offers) == expected
 
 
-def switches(wishes: list[Wish], own: list[Section]) -> list[tuple[str, bool]]:
-    return [(section.id, is_on) for section, is_on in plan.decide(wishes, own, (), {}, NODE).switches]
+def switches(specs: list[RepositorySpec], own: list[Section]) -> list[tuple[str, bool]]:
+    return [(section.id, is_on) for section, is_on in plan.decide(specs, own, (), {}, NODE).switches]
 
 
 def test_a_mirror_switches_off_what_it_replaces() -> None:
@@ -87,7 +87,7 @@ def test_nothing_is_switched_twice() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "own", "ours", "expected"),
+    ("declared", "own", "ours", "expected"),
     [
         (EPEL, [], (), ("dkms",)),
         (EPEL, ["e epel 0"], (), ("dkms",)),
@@ -99,9 +99,9 @@ def test_nothing_is_switched_twice() -> None:
     ],
 )
 def test_dnf_is_asked_about_what_is_open(
-    wish: Wish, own: list[str], ours: tuple[str, ...], expected: tuple[str, ...]
+    declared: RepositorySpec, own: list[str], ours: tuple[str, ...], expected: tuple[str, ...]
 ) -> None:
-    assert plan.needed_look_ups([wish], sections(*own), ours) == expected
+    assert plan.needed_look_ups([declared], sections(*own), ours) == expected
 
 
 def test_what_subscription_manager_owns_is_named_and_not_changed() -> None:
@@ -112,10 +112,10 @@ def test_what_subscription_manager_owns_is_named_and_not_changed() -> None:
 
 
 def test_an_unknown_name_is_a_problem_unless_the_node_knows_it() -> None:
-    wish = Wish("nvidea", "", own_ids=("nvidea",))
-    (problem,) = plan.decide([wish], [], (), {}, NODE).problems
+    declared = RepositorySpec("nvidea", "", own_ids=("nvidea",))
+    (problem,) = plan.decide([declared], [], (), {}, NODE).problems
     assert "did you mean nvidia?" in problem.sentence()
-    assert plan.decide([wish], sections("x nvidea 1"), (), {}, NODE).problems == ()
+    assert plan.decide([declared], sections("x nvidea 1"), (), {}, NODE).problems == ()
 
 
 def test_our_file() -> None:
@@ -132,8 +132,8 @@ def test_our_file() -> None:
 
 @pytest.mark.parametrize(("proxy", "line"), [("none", "proxy=_none_\n"), ("http://p:1", "proxy=http://p:1\n")])
 def test_our_file_with_everything(proxy: str, line: str) -> None:
-    wish = Wish("a", "A", baseurl="http://m", proxy=proxy, exclude_packages=("mft*", "kernel-mft*"))
-    text = plan.file_text([wish], "/etc/ca.pem")
+    declared = RepositorySpec("a", "A", baseurl="http://m", proxy=proxy, exclude_packages=("mft*", "kernel-mft*"))
+    text = plan.file_text([declared], "/etc/ca.pem")
     assert line in text and "sslcacert=/etc/ca.pem\n" in text and "excludepkgs=mft* kernel-mft*\n" in text
 
 

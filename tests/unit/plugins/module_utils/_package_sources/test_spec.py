@@ -14,7 +14,10 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sou
     Node,
     known_repositories,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.spec import Wish, read_wishes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.spec import (
+    RepositorySpec,
+    read_specs,
+)
 
 EL9 = Node(9, "9", "x86_64")
 PIN = "610C7B14E068A878070DA4E99CD0A493D42D0685"
@@ -22,14 +25,14 @@ MIRROR = {"id": "site", "baseurl": "http://mirror.example.com/x", "gpg_key": "/k
 KEYS = {"/keys/site": "the key", "keys/site": "the same, where the playbook happens to be"}
 
 
-def one(entry: dict[str, Any], node: Node = EL9) -> Wish:
-    found, problems = read_wishes([entry], KEYS, node)
+def one(entry: dict[str, Any], node: Node = EL9) -> RepositorySpec:
+    found, problems = read_specs([entry], KEYS, node)
     assert problems == ()
     return found[0]
 
 
 def refused(entry: dict[str, Any], node: Node = EL9) -> list[str]:
-    return [problem.sentence() for problem in read_wishes([entry], KEYS, node)[1]]
+    return [problem.sentence() for problem in read_specs([entry], KEYS, node)[1]]
 
 
 @pytest.mark.parametrize(
@@ -42,11 +45,11 @@ def refused(entry: dict[str, Any], node: Node = EL9) -> list[str]:
     ],
 )
 def test_nvidia_by_version_and_architecture(node: Node, folder: str, key: str) -> None:
-    wish = read_wishes([{"id": "nvidia"}], {}, node)[0][0]
-    assert wish.baseurl == f"https://developer.download.nvidia.com/compute/cuda/repos/{folder}"
-    assert wish.gpg_key == f"{wish.baseurl}/{key}.pub"
-    assert wish.own_ids == (f"cuda-{folder.replace('/', '-')}",)
-    assert not wish.is_mirror
+    declared = read_specs([{"id": "nvidia"}], {}, node)[0][0]
+    assert declared.baseurl == f"https://developer.download.nvidia.com/compute/cuda/repos/{folder}"
+    assert declared.gpg_key == f"{declared.baseurl}/{key}.pub"
+    assert declared.own_ids == (f"cuda-{folder.replace('/', '-')}",)
+    assert not declared.is_mirror
 
 
 @pytest.mark.parametrize(
@@ -59,17 +62,17 @@ def test_nvidia_by_version_and_architecture(node: Node, folder: str, key: str) -
     ],
 )
 def test_epel_by_version_and_architecture(node: Node, metalink: str, pin: str) -> None:
-    wish = one({"id": "epel"}, node)
-    assert wish.metalink == f"https://mirrors.fedoraproject.org/metalink?repo={metalink}"
-    assert wish.gpg_key == f"https://dl.fedoraproject.org/pub/epel/RPM-GPG-KEY-EPEL-{node.major}"
-    assert (wish.fingerprints, wish.packages) == ((pin,), ("dkms",))
+    declared = one({"id": "epel"}, node)
+    assert declared.metalink == f"https://mirrors.fedoraproject.org/metalink?repo={metalink}"
+    assert declared.gpg_key == f"https://dl.fedoraproject.org/pub/epel/RPM-GPG-KEY-EPEL-{node.major}"
+    assert (declared.fingerprints, declared.packages) == ((pin,), ("dkms",))
 
 
 def test_crb_has_no_address_but_the_names_of_all_kin() -> None:
-    wish = one({"id": "crb"}, Node(10, "10.1", "aarch64"))
-    assert (wish.baseurl, wish.metalink) == ("", "")
-    assert wish.own_ids == ("crb", "codeready-builder-for-rhel-10-aarch64-rpms")
-    assert wish.beside == ("baseos", "rhel-10-for-aarch64-baseos-rpms")
+    declared = one({"id": "crb"}, Node(10, "10.1", "aarch64"))
+    assert (declared.baseurl, declared.metalink) == ("", "")
+    assert declared.own_ids == ("crb", "codeready-builder-for-rhel-10-aarch64-rpms")
+    assert declared.beside == ("baseos", "rhel-10-for-aarch64-baseos-rpms")
 
 
 def test_a_short_key_id_pins_nothing() -> None:
@@ -83,25 +86,25 @@ def test_a_short_key_id_pins_nothing() -> None:
 
 
 def test_a_mirror_takes_the_rest_from_the_catalogue() -> None:
-    wish = one(
+    declared = one(
         {"id": "nvidia", "baseurl": "http://mirror.example.com/rhel$releasever/${nvidia_arch}/"},
         Node(9, "9", "aarch64"),
     )
-    assert wish.baseurl == "http://mirror.example.com/rhel9/sbsa"
-    assert wish.is_mirror and wish.is_known
-    assert (wish.fingerprints, wish.packages) == ((PIN,), ("libnccl",))
-    assert wish.own_ids == ("cuda-rhel9-sbsa",)
+    assert declared.baseurl == "http://mirror.example.com/rhel9/sbsa"
+    assert declared.is_mirror and declared.is_known
+    assert (declared.fingerprints, declared.packages) == ((PIN,), ("libnccl",))
+    assert declared.own_ids == ("cuda-rhel9-sbsa",)
 
 
 def test_placeholders_are_filled_in_everywhere() -> None:
-    wish = one(
+    declared = one(
         {
             **MIRROR,
             "baseurl": "file:///srv/$releasever/$basearch",
             "gpg_key": "http://mirror.example.com/$releasever.asc",
         }
     )
-    assert (wish.baseurl, wish.gpg_key) == ("file:///srv/9/x86_64", "http://mirror.example.com/9.asc")
+    assert (declared.baseurl, declared.gpg_key) == ("file:///srv/9/x86_64", "http://mirror.example.com/9.asc")
 
 
 def test_a_key_of_the_controller_comes_with_its_text() -> None:
@@ -165,7 +168,7 @@ def test_what_is_refused(change: dict[str, Any], sentence: str) -> None:
 
 def test_all_problems_at_once() -> None:
     entries = [{**MIRROR, "baseurl": "x"}, {**MIRROR, "id": "b", "gpg_key": ""}, {"id": "crb"}, {"id": "crb"}]
-    rules = [problem.rule for problem in read_wishes(entries, KEYS, EL9)[1]]
+    rules = [problem.rule for problem in read_specs(entries, KEYS, EL9)[1]]
     assert len(rules) == 3 and spec.ERR_NO_KEY in rules and spec.ERR_TWICE in rules
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import probe, verdict
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.probe import Answer
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.spec import Wish
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources.spec import RepositorySpec
 
 DATA = Path(__file__).parent / "data"
 ONE = "8475E992814C1C37DD9037A5B04DC6620B4406AB"
@@ -22,7 +22,7 @@ IN_2024_MARCH, IN_2025, IN_2027 = 1709251200, 1735689600, 1798761600
 BASE = "http://mirror.example.com/epel"
 URL = f"{BASE}/repodata/repomd.xml"
 PROXY = "http://proxy.example.com:3128"
-MIRROR = Wish("epel", "EPEL", baseurl=BASE, is_mirror=True)
+MIRROR = RepositorySpec("epel", "EPEL", baseurl=BASE, is_mirror=True)
 REPOMD = (
     b'<?xml version="1.0"?><repomd xmlns="http://linux.duke.edu/metadata/repo">'
     b'<data type="primary"><location href="repodata/primary.xml.gz"/></data></repomd>'
@@ -92,8 +92,8 @@ def test_a_good_mirror() -> None:
 
 
 def test_the_makers_address_needs_a_mirror_or_nothing() -> None:
-    wish = Wish("epel", "EPEL", baseurl=BASE, is_known=True)
-    problem = verdict.repomd_problem(wish, Answer(URL, probe.REFUSED))
+    declared = RepositorySpec("epel", "EPEL", baseurl=BASE, is_known=True)
+    problem = verdict.repomd_problem(declared, Answer(URL, probe.REFUSED))
     assert problem is not None and problem.fix.endswith(
         "give the entry the baseurl of your mirror, or leave the entry out"
     )
@@ -110,8 +110,8 @@ METALINK = b"""<?xml version="1.0"?>
 
 
 def test_the_preferred_mirrors_of_a_metalink() -> None:
-    wish = Wish("epel", "EPEL", metalink="https://x/metalink")
-    urls, problem = verdict.metalink_mirrors(wish, Answer("https://x/metalink", probe.OK, 200, METALINK))
+    declared = RepositorySpec("epel", "EPEL", metalink="https://x/metalink")
+    urls, problem = verdict.metalink_mirrors(declared, Answer("https://x/metalink", probe.OK, 200, METALINK))
     assert problem is None
     assert urls == tuple(
         f"{scheme}.example.com/x/repodata/repomd.xml" for scheme in ("https://a", "http://b", "http://c")
@@ -128,7 +128,7 @@ def test_the_preferred_mirrors_of_a_metalink() -> None:
     ],
 )
 def test_a_metalink_that_cannot_be_used(answer: Answer, rule: str) -> None:
-    urls, problem = verdict.metalink_mirrors(Wish("epel", "EPEL", metalink="u"), answer)
+    urls, problem = verdict.metalink_mirrors(RepositorySpec("epel", "EPEL", metalink="u"), answer)
     assert urls == () and problem is not None and problem.rule.startswith(rule)
     assert problem.variable == "package_sources_repositories[epel].metalink"
 
@@ -149,22 +149,22 @@ def test_a_metalink_that_cannot_be_used(answer: Answer, rule: str) -> None:
     ],
 )
 def test_keys(file: str, pins: list[str], now: int, rules: list[str]) -> None:
-    wish = Wish("epel", "EPEL", fingerprints=tuple(pins))
-    found = verdict.key_problems(wish, "the file", (DATA / f"{file}.asc").read_text(), now)
+    declared = RepositorySpec("epel", "EPEL", fingerprints=tuple(pins))
+    found = verdict.key_problems(declared, "the file", (DATA / f"{file}.asc").read_text(), now)
     assert [problem.rule for problem in found] == rules
     assert {problem.variable for problem in found} <= {"package_sources_repositories[epel].gpg_key"}
 
 
 def test_what_is_no_key() -> None:
-    (problem,) = verdict.key_problems(Wish("epel", "EPEL", fingerprints=(ONE,)), "http://x", "<html>", 0)
+    (problem,) = verdict.key_problems(RepositorySpec("epel", "EPEL", fingerprints=(ONE,)), "http://x", "<html>", 0)
     assert problem.rule == "the key from http://x holds no OpenPGP public key"
 
 
-NCCL = Wish("nvidia", "NVIDIA", baseurl="http://m/cuda", packages=("libnccl",))
+NCCL = RepositorySpec("nvidia", "NVIDIA", baseurl="http://m/cuda", packages=("libnccl",))
 
 
 @pytest.mark.parametrize(
-    ("wish", "packages", "rules"),
+    ("declared", "packages", "rules"),
     [
         (NCCL, {("libnccl", "x86_64")}, []),
         (NCCL, {("libnccl", "noarch")}, []),
@@ -179,8 +179,8 @@ NCCL = Wish("nvidia", "NVIDIA", baseurl="http://m/cuda", packages=("libnccl",))
         (MIRROR, {("a", "noarch")}, []),
     ],
 )
-def test_contents(wish: Wish, packages: set[tuple[str, str]], rules: list[str]) -> None:
-    assert [problem.rule for problem in verdict.content_problems(wish, packages, "x86_64")] == rules
+def test_contents(declared: RepositorySpec, packages: set[tuple[str, str]], rules: list[str]) -> None:
+    assert [problem.rule for problem in verdict.content_problems(declared, packages, "x86_64")] == rules
 
 
 #: dnf 4.14 with skip_if_unavailable, as recorded on a node.
@@ -199,7 +199,9 @@ def test_what_dnf_says_about_repositories() -> None:
         "baseos": "Cannot prepare internal mirrorlist: Curl error (6): x",
         "gpu-cluster-a": "Cannot download repomd.xml: All mirrors were tried",
     }
-    assert "All mirrors were tried" in verdict.dnf_problem(Wish("a", "A", baseurl="http://m"), DNF_ERRORS).rule
+    assert (
+        "All mirrors were tried" in verdict.dnf_problem(RepositorySpec("a", "A", baseurl="http://m"), DNF_ERRORS).rule
+    )
     assert verdict.own_problem("baseos", DNF_ERRORS).rule.startswith("the node's own repository baseos cannot be read")
     assert verdict.own_problem("x", "Error: no space\nleft").rule.endswith("cannot be read: Error: no space left")
 

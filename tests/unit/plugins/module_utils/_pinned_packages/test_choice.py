@@ -9,7 +9,7 @@ import pytest
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages import choice
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.packages import Evr, Package
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.spec import Wish
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._pinned_packages.spec import PackageSpec
 
 
 def package(name: str, version: str, release: str = "1.el9", epoch: str = "0", arch: str = "x86_64") -> Package:
@@ -19,14 +19,15 @@ def package(name: str, version: str, release: str = "1.el9", epoch: str = "0", a
 CUDA = [package("nvidia-driver-cuda", version, epoch="3") for version in ("570.172.08", "580.82.07", "580.95.05")]
 MANAGER = [package("nvidia-fabricmanager", version, "1") for version in ("570.172.08", "580.82.07")]
 BRANCH = [
-    Wish(name, "580", "580", f"packages[{name}].version") for name in ("nvidia-driver-cuda", "nvidia-fabricmanager")
+    PackageSpec(name, "580", "580", f"packages[{name}].version")
+    for name in ("nvidia-driver-cuda", "nvidia-fabricmanager")
 ]
 
 
-def chosen(wishes: list[Wish], installed: list[Package], offered: list[Package]) -> dict[str, str]:
-    choices, without = choice.choose(wishes, installed, offered, "x86_64")
+def chosen(spec: list[PackageSpec], installed: list[Package], offered: list[Package]) -> dict[str, str]:
+    choices, without = choice.choose(spec, installed, offered, "x86_64")
     assert not without
-    return {one.wish.name: f"{one.package.evr}{' kept' if one.is_installed else ''}" for one in choices}
+    return {one.wanted.name: f"{one.package.evr}{' kept' if one.is_installed else ''}" for one in choices}
 
 
 def test_a_family_gets_the_newest_version_that_all_have() -> None:
@@ -62,36 +63,38 @@ def test_a_family_that_has_come_apart_is_joined() -> None:
 
 def test_any_version_keeps_what_is_there() -> None:
     old, new = package("gcc-c++", "11.4.1"), package("gcc-c++", "11.5.0")
-    wish = [Wish("gcc-c++")]
-    assert chosen(wish, [old], [old, new]) == {"gcc-c++": "11.4.1-1.el9 kept"}
-    assert chosen(wish, [], [old, new]) == {"gcc-c++": "11.5.0-1.el9"}
-    assert choice.kept(wish, [old]) == {"gcc-c++": old}
+    wanted = [PackageSpec("gcc-c++")]
+    assert chosen(wanted, [old], [old, new]) == {"gcc-c++": "11.4.1-1.el9 kept"}
+    assert chosen(wanted, [], [old, new]) == {"gcc-c++": "11.5.0-1.el9"}
+    assert choice.kept(wanted, [old]) == {"gcc-c++": old}
 
 
-def said(wishes: list[Wish], offered: list[Package], hidden: dict[str, tuple[str, str]] | None = None) -> list[str]:
-    _choices, without = choice.choose(wishes, [], offered, "x86_64")
+def said(
+    spec: list[PackageSpec], offered: list[Package], hidden: dict[str, tuple[str, str]] | None = None
+) -> list[str]:
+    _choices, without = choice.choose(spec, [], offered, "x86_64")
     found = choice.problems(without, [], offered, "x86_64", ["nvidia"], hidden or {})
     return [problem.sentence() for problem in found]
 
 
 def test_a_wrong_pin_lists_what_there_is() -> None:
-    wish = Wish("nvidia-driver-cuda", "590", "590", "nvidia_driver_version")
-    assert said([wish], CUDA) == [
+    wanted = PackageSpec("nvidia-driver-cuda", "590", "590", "nvidia_driver_version")
+    assert said([wanted], CUDA) == [
         "nvidia_driver_version = '590': no repository of the node offers that version of nvidia-driver-cuda; there are "
         "3:570.172.08-1.el9, 3:580.82.07-1.el9, 3:580.95.05-1.el9. Fix: set it to one of them, or add the repository "
         "that has it."
     ]
     many = [package("nvidia-driver-cuda", f"570.{number}") for number in range(30)]
     assert (
-        "there are 570.10-1.el9, " in said([wish], many)[0]
-        and "570.29-1.el9 and 10 older ones." in said([wish], many)[0]
+        "there are 570.10-1.el9, " in said([wanted], many)[0]
+        and "570.29-1.el9 and 10 older ones." in said([wanted], many)[0]
     )
 
 
 @pytest.mark.parametrize("name", ["kernel-devel", "kernel-64k-devel", "kernel-devel-matched"])
 def test_a_kernel_is_updated_and_not_pinned(name: str) -> None:
-    wish = Wish(name, "5.14.0-427.el9", "", "the kernel that boots next")
-    (sentence,) = said([wish], [package(name, "5.14.0", "611.el9")])
+    wanted = PackageSpec(name, "5.14.0-427.el9", "", "the kernel that boots next")
+    (sentence,) = said([wanted], [package(name, "5.14.0", "611.el9")])
     assert sentence.startswith(
         f"the kernel that boots next = '5.14.0-427.el9': no repository of the node offers that version of {name}"
     )
@@ -109,18 +112,18 @@ def test_a_family_without_a_common_version_says_who_has_what() -> None:
 
 
 def test_a_package_that_nobody_has() -> None:
-    wish = Wish("libncll", "2", "2", "nccl_version")
-    assert said([wish], CUDA)[0].startswith(
+    wanted = PackageSpec("libncll", "2", "2", "nccl_version")
+    assert said([wanted], CUDA)[0].startswith(
         "packages[libncll]: no repository of the node offers the package libncll; the node uses nvidia. Fix: "
     )
 
 
 def test_only_packages_that_nobody_has_can_wait() -> None:
-    def found(wishes: list[Wish]) -> tuple[bool, list[str]]:
-        _choices, without = choice.choose(wishes, [], CUDA, "x86_64")
+    def found(spec: list[PackageSpec]) -> tuple[bool, list[str]]:
+        _choices, without = choice.choose(spec, [], CUDA, "x86_64")
         problems = choice.problems(without, [], CUDA, "x86_64", ["nvidia"], {})
-        return choice.can_wait(problems), [wish.name for wish in choice.waiting(without, problems)]
+        return choice.can_wait(problems), [wanted.name for wanted in choice.waiting(without, problems)]
 
     assert found(BRANCH) == (True, ["nvidia-fabricmanager"])
-    assert found([Wish("nvidia-driver-cuda", "590"), BRANCH[1]]) == (False, ["nvidia-fabricmanager"])
+    assert found([PackageSpec("nvidia-driver-cuda", "590"), BRANCH[1]]) == (False, ["nvidia-fabricmanager"])
     assert found(BRANCH[:1]) == (False, [])

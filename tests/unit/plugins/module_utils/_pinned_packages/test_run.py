@@ -255,10 +255,10 @@ def test_a_lock_of_others_on_what_goes_with_it_is_named(node: Node, is_there: bo
 
 
 def test_check_mode_waits_for_a_repository_that_is_not_there_yet(node: Node) -> None:
-    wish = {"name": "gcc-c++", "version": "", "family": None, "variable": ""}
+    compiler = {"name": "gcc-c++", "version": "", "family": None, "variable": ""}
     wanted = [{"name": name, "version": OLD, "family": None, "variable": ""} for name in (CUDA, LIBS)]
     node.offered = [Package("gcc-c++", Evr("0", "11", "1"), "x86_64")]
-    found = node.call(check=True, packages=[wish, *wanted])
+    found = node.call(check=True, packages=[compiler, *wanted])
     assert found["changed"] and found["actions"] == [
         "install gcc-c++ 11-1",
         "install nvidia-driver-cuda, once a repository offers it",

@@ -178,7 +178,7 @@ def test_the_user_of_the_ranks_can_write_a_state_and_nothing_else(base: Path, ra
     evil = {"ansible_facts": {"discovered_interpreter_python": "/home/train/x"}, "add_host": {}, "unreachable": True}
     launch.start(Systemd(told("running", **evil)), "run-1", JOB, "python3", "", 1)
     assert run_state.read_state("run-1") == told("running")
-    assert not steps.taken("collect", Systemd(), {"run_id": "run-1", "wait_seconds": 0}).keys() & evil.keys()
+    assert not steps.run_step("collect", Systemd(), {"run_id": "run-1", "wait_seconds": 0}).keys() & evil.keys()
     launch.start(Systemd(told("running")), "run-2", JOB, "python3", "", 1)
     for state in ([], {"state": 1}, told("running", ranks="x"), told("running", ranks=[rank])):
         worker.write_json(str(base / "run-2" / "out" / "state.json"), state)
@@ -207,9 +207,9 @@ RAIL = {"name": "rail 2", "address": "2001:db8::11", "ports": [{"range": "mpi", 
         {"pid": 12, "ranks": [rank_of()]},
         {"rails": [RAIL, dict(RAIL, ports=[], error="Cannot assign requested address")]},
         {"taken": [{"range": "rendezvous", "port": 29500}]},
-        {"how_far": None, "interface_bytes": {}},
-        {"how_far": FAR, "interface_bytes": {"rx_bytes": 1, "tx_bytes": -1}},
-        {"how_far": {**FAR, **BEGUN}},
+        {"progress_note": None, "interface_bytes": {}},
+        {"progress_note": FAR, "interface_bytes": {"rx_bytes": 1, "tx_bytes": -1}},
+        {"progress_note": {**FAR, **BEGUN}},
     ],
 )
 def test_what_a_worker_writes_is_its_state(base: Path, more: dict[str, Any]) -> None:
@@ -249,13 +249,13 @@ def test_what_a_worker_writes_is_its_state(base: Path, more: dict[str, Any]) -> 
         {"rails": [{**RAIL, "more": 1}]},
         {"interface_bytes": {"tx_bytes": 1}},
         {"interface_bytes": {"rx_bytes": "1", "tx_bytes": 1}},
-        {"how_far": {"number": 2}},
-        {"how_far": {**FAR, "number": 2}},
-        {"how_far": {**FAR, **BEGUN, "seconds_ago": float("nan")}},
-        {"how_far": {**FAR, **BEGUN, "size_bytes": "4 KiB"}},
+        {"progress_note": {"number": 2}},
+        {"progress_note": {**FAR, "number": 2}},
+        {"progress_note": {**FAR, **BEGUN, "seconds_ago": float("nan")}},
+        {"progress_note": {**FAR, **BEGUN, "size_bytes": "4 KiB"}},
         # What somebody divides by.
-        {"how_far": {**FAR, **BEGUN, "timeout_seconds": 0}},
-        {"how_far": {**FAR, **BEGUN, "deadline_seconds": 0}},
+        {"progress_note": {**FAR, **BEGUN, "timeout_seconds": 0}},
+        {"progress_note": {**FAR, **BEGUN, "deadline_seconds": 0}},
     ],
 )
 def test_what_would_break_others_is_no_state(base: Path, change: dict[str, Any]) -> None:
@@ -413,7 +413,7 @@ FOUND: dict[str, Any] = {"links": [], "rails": []}
 
 
 def probe(run: Systemd, **changes: Any) -> dict[str, Any]:
-    return steps.taken("probe", run, {**ASKED, "ready_seconds": 0.0, **changes})
+    return steps.run_step("probe", run, {**ASKED, "ready_seconds": 0.0, **changes})
 
 
 def test_a_probe_is_begun_once_and_its_answer_fetched(base: Path) -> None:
@@ -484,7 +484,7 @@ def test_a_worker_is_ended_whatever_is_wrong_with_its_state(base: Path, monkeypa
     monkeypatch.setattr(run_state, "read_state", breaks)
     systemd = Systemd()
     with pytest.raises(KeyError):
-        steps.taken("collect", systemd, {"run_id": "run-1", "wait_seconds": 0})
+        steps.run_step("collect", systemd, {"run_id": "run-1", "wait_seconds": 0})
     assert ["systemctl", "stop", "gpu-cluster-check-run-1.service"] in systemd.calls and not (base / "run-1").exists()
 
 

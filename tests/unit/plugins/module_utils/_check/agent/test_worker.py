@@ -205,7 +205,7 @@ def test_a_rank_gets_its_job_and_is_reported(start: Start) -> None:
     assert job["note"] == str(run_dir / progress_note.NOTE) and 0 <= time.monotonic() - job["told"] < 10
     # The moment at which the worker will kill it.
     assert job["ends"] - job["told"] == pytest.approx(10, abs=0.5)
-    assert set(found["interface_bytes"]) == {"rx_bytes", "tx_bytes"} and "how_far" not in found
+    assert set(found["interface_bytes"]) == {"rx_bytes", "tx_bytes"} and "progress_note" not in found
 
 
 def test_what_else_a_rank_writes_is_no_event(start: Start) -> None:
@@ -303,14 +303,14 @@ def test_a_rank_that_a_signal_holds_is_told_from_one_that_was_killed(
     assert (rank["exit_code"], rank["process_state"]) == (-9, process_state)
 
 
-def test_how_far_killed_ranks_had_come_is_told(start: Start) -> None:
+def test_progress_note_killed_ranks_had_come_is_told(start: Start) -> None:
     run_dir, _process = start(HANGS)
     state(run_dir, "waiting")
     note = progress_note.Note(0, str(run_dir / progress_note.NOTE))
     note.write(backend="gloo")
     note.begin({"sizes_bytes": [4, 4096], "warmup": 5, "iterations": 20}, 1)
     go(run_dir, 0.5)
-    found = state(run_dir, "deadline", seconds=30)["how_far"]
+    found = state(run_dir, "deadline", seconds=30)["progress_note"]
     assert 0.5 <= found.pop("seconds_ago") < 10
     size = {"backend": "gloo", "size_bytes": 4096, "number": 2, "of": 2, "iterations": 0, "at_most": 25}
     assert found == {**size, "deadline_seconds": 0.5, "timeout_seconds": 10}

@@ -228,7 +228,7 @@ def test_the_times_of_the_stages() -> None:
     cluster = Cluster()
     cluster.run()
     assert {name: when - START for name, when in cluster.state["times"].items()} == {
-        "look": 0,
+        "static": 0,
         "launch": 10,
         "mesh": 20,
         "collective": 40,
@@ -239,7 +239,7 @@ def test_the_times_of_the_stages() -> None:
     assert report.started == "2026-01-31T12:00:00Z" and report.seconds == 81.5
     assert [(one["name"], one["begin_seconds"], one["seconds"]) for one in report.times][-2:] == [
         ("facts", 70.5, 10.0),
-        ("judge", 80.5, 1.0),
+        ("diagnosis", 80.5, 1.0),
     ]
 
 
@@ -270,7 +270,7 @@ def test_what_the_diagnosis_is_given() -> None:
 def test_check_mode_looks_and_measures_nothing() -> None:
     cluster = Cluster(check_mode=True)
     assert cluster.run() == ["static", "facts"]
-    assert cluster.state["times"].keys() == {"look", "facts"}
+    assert cluster.state["times"].keys() == {"static", "facts"}
     assert coordinator.run_of(cluster.state).check_mode
     assert coordinator.judge(cluster.state).verdict == "NOT VALIDATED"
 
@@ -350,9 +350,9 @@ def test_a_host_that_is_not_in_the_plan_is_collected_without_waiting() -> None:
 @pytest.mark.parametrize(
     ("step", "stages"),
     [
-        ("launch", ["look", "launch", "facts"]),
-        ("probe", ["look", "launch", "mesh", "facts"]),
-        ("go", ["look", "launch", "mesh", "collective", "facts"]),
+        ("launch", ["static", "launch", "facts"]),
+        ("probe", ["static", "launch", "mesh", "facts"]),
+        ("go", ["static", "launch", "mesh", "collective", "facts"]),
     ],
 )
 @pytest.mark.parametrize("answer", [FAILED, AWAY])
@@ -370,7 +370,7 @@ def test_nobody_whose_worker_listens() -> None:
     cluster = Cluster()
     cluster.broken["launch"] = {host: {"state": "failed", "error": "no torch"} for host in HOSTS}
     assert cluster.run() == ["static", "launch", "facts"]
-    assert list(cluster.state["times"]) == ["look", "launch", "mesh", "collective", "facts"]
+    assert list(cluster.state["times"]) == ["static", "launch", "mesh", "collective", "facts"]
     assert coordinator.judge(cluster.state).verdict == "FAILED"
 
 

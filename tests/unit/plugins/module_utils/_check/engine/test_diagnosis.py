@@ -313,9 +313,9 @@ def test_a_lost_host_is_named_and_the_rest_is_kept(step: str) -> None:
         assert found.sizes == [], "a size that one rank did not finish has no result"
 
 
-def broken_how_far(run: Run) -> None:
+def broken_progress_note(run: Run) -> None:
     far = {"number": 1, "seconds_ago": 1, "timeout_seconds": 0, "deadline_seconds": 60}
-    run.silent = {"state": "deadline", "ranks": [], "how_far": far}
+    run.silent = {"state": "deadline", "ranks": [], "progress_note": far}
     run.silent_from["n2"] = "collect"
 
 
@@ -333,7 +333,7 @@ def broken_rails(run: Run) -> None:
     run.launch["n2"]["hostname"] = {"n": 2}
 
 
-@pytest.mark.parametrize("spoil", [broken_how_far, broken_events, broken_version, broken_rails])
+@pytest.mark.parametrize("spoil", [broken_progress_note, broken_events, broken_version, broken_rails])
 def test_a_node_whose_answer_breaks_a_judge_is_named_and_the_others_are_judged(spoil: Any) -> None:
     run = Run()
     run.bad = {("n3", "n4"): "timeout"}
@@ -378,7 +378,7 @@ def refusals() -> list[str]:
     texts += begin.wrong_ranges([{"name": "rendezvous", "first": first, "last": last} for first, last in spans])
     texts.append("; ".join(texts[:3]))
     given = {"host": "n1", "members": [], "plan": {}, "user": "", "torch_python": ""}
-    return [*texts, facts_step.taken(lambda *_argv: (0, "", ""), given)["msg"]]
+    return [*texts, facts_step.run_step(lambda *_argv: (0, "", ""), given)["msg"]]
 
 
 @pytest.mark.parametrize("text", refusals())
@@ -460,7 +460,7 @@ def test_workers_that_got_no_job_in_their_time_accuse_nobody() -> None:
     run.unprobed, run.refused = {}, {}
     assert ids(run.diagnose()) == [("GC-HOST-002", ())]
     # Not even with a card that can't be used on a node, which is told for itself.
-    card = Finding("GC-NODE-003", "error", ("n1",), "no card", "mend it")
+    card = Finding("GC-NODE-003", "error", ("n1",), "no card", "fix it")
     assert [one.id for one in diagnosis.once([card, *found.findings])] == ["GC-NODE-003", "GC-HOST-002"]
 
 
@@ -764,8 +764,8 @@ def test_hosts_that_are_lost_together_are_one_finding() -> None:
 
 @pytest.mark.parametrize(("severity", "left"), [("error", []), ("warning", ["GC-HOST-002"])])
 def test_a_card_that_can_be_used_explains_no_worker_that_did_not_start(severity: str, left: list[str]) -> None:
-    card = Finding("GC-NODE-004", severity, ("n1",), "another prefix", "mend it")
-    start = Finding("GC-HOST-002", "error", ("n1",), "no torch", "mend it")
+    card = Finding("GC-NODE-004", severity, ("n1",), "another prefix", "fix it")
+    start = Finding("GC-HOST-002", "error", ("n1",), "no torch", "fix it")
     assert [one.id for one in diagnosis.once([start, card])] == [*left, "GC-NODE-004"]
 
 

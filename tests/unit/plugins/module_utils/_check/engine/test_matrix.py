@@ -89,19 +89,19 @@ class Lab:
 
     def __init__(self, make: Any = hgx) -> None:
         self.facts = {name: make() for name in ("n1", "n2", "n3")}
-        self.wishes: dict[str, dict[str, Any]] = {name: {matrix.INTERFACE: "fab0"} for name in self.facts}
+        self.inventory: dict[str, dict[str, Any]] = {name: {matrix.INTERFACE: "fab0"} for name in self.facts}
         self.imported: dict[str, str] = {}
 
-    def wish(self, **wishes: Any) -> None:
-        for own in self.wishes.values():
-            own.update(wishes)
+    def wanted_value(self, **inventory: Any) -> None:
+        for own in self.inventory.values():
+            own.update(inventory)
 
     @property
     def findings(self) -> list[Finding]:
-        return matrix.findings(matrix.nodes(self.facts, self.wishes, self.imported))
+        return matrix.findings(matrix.nodes(self.facts, self.inventory, self.imported))
 
     def notes(self, backend: str = "gloo") -> list[str]:
-        return matrix.notes(matrix.nodes(self.facts, self.wishes, self.imported), ["n1", "n2", "n3"], backend)
+        return matrix.notes(matrix.nodes(self.facts, self.inventory, self.imported), ["n1", "n2", "n3"], backend)
 
 
 def put(facts: dict[str, Any], path: str, value: Any) -> None:
@@ -236,7 +236,7 @@ def test_with_its_own_variables_in_the_inventory_a_finding_is_one_of_the_invento
     """They pin what the majority has, so the same node is named until the role has run."""
     lab = Lab()
     put(lab.facts["n2"], "openmpi", "5.0.2")
-    lab.wishes["n2"].update(lab.findings[0].variables["n2"])
+    lab.inventory["n2"].update(lab.findings[0].variables["n2"])
     (found,) = lab.findings
     assert found.cause == "Open MPI is not the wanted one: n2 has 5.0.2, openmpi_version is 4.1.1"
     assert (found.variables, found.hosts) == ({}, ("n2",)) and "--tags openmpi" in found.command
@@ -253,7 +253,7 @@ def test_what_nodes_need_not_have_in_common(path: str) -> None:
 
 def test_the_inventory_comes_before_the_majority() -> None:
     lab = Lab()
-    lab.wish(nvidia_driver_version="570")
+    lab.wanted_value(nvidia_driver_version="570")
     lab.facts["n2"]["driver"].update(loaded="570.86.15", user_space="570.86.15")
     lab.facts["n2"]["fabric_manager"]["version"] = "570.86.15"
     (found,) = lab.findings
@@ -264,12 +264,14 @@ def test_the_inventory_comes_before_the_majority() -> None:
     )
 
 
-@pytest.mark.parametrize("wishes", [{}, {"nvidia_driver_version": "580"}])
+@pytest.mark.parametrize("inventory", [{}, {"nvidia_driver_version": "580"}])
 @pytest.mark.parametrize(("version", "severity"), [("580.82.07", "warning"), ("570.86.15", "error")])
-def test_releases_of_one_branch_differ_less_than_branches(wishes: dict[str, Any], version: str, severity: str) -> None:
+def test_releases_of_one_branch_differ_less_than_branches(
+    inventory: dict[str, Any], version: str, severity: str
+) -> None:
     """A pin such as 580 keeps the release that each node has: the check must not be red for what the role leaves."""
     lab = Lab()
-    lab.wish(**wishes)
+    lab.wanted_value(**inventory)
     lab.facts["n3"]["driver"].update(loaded=version, user_space=version)
     lab.facts["n3"]["fabric_manager"]["version"] = version
     (found,) = lab.findings
@@ -279,7 +281,7 @@ def test_releases_of_one_branch_differ_less_than_branches(wishes: dict[str, Any]
 
 def test_a_whole_pin_makes_another_release_an_error() -> None:
     lab = Lab()
-    lab.wish(nvidia_driver_version="580.95.05")
+    lab.wanted_value(nvidia_driver_version="580.95.05")
     lab.facts["n3"]["driver"].update(loaded="580.82.07", user_space="580.82.07")
     lab.facts["n3"]["fabric_manager"]["version"] = "580.82.07"
     (found,) = lab.findings
@@ -304,7 +306,7 @@ def without_driver(facts: dict[str, Any]) -> None:
 @pytest.mark.parametrize("version", ["", "580"])
 def test_no_driver_is_missed_where_the_inventory_wants_none(version: str) -> None:
     lab = Lab()
-    lab.wish(nvidia_driver_state="absent", nvidia_driver_version=version)
+    lab.wanted_value(nvidia_driver_state="absent", nvidia_driver_version=version)
     for facts in lab.facts.values():
         without_driver(facts)
     assert lab.findings == []
@@ -312,19 +314,19 @@ def test_no_driver_is_missed_where_the_inventory_wants_none(version: str) -> Non
 
 def test_a_host_that_is_to_have_no_driver_does_not_differ_from_those_with_one() -> None:
     lab = Lab()
-    lab.wishes["n2"]["nvidia_driver_state"] = "absent"
+    lab.inventory["n2"]["nvidia_driver_state"] = "absent"
     without_driver(lab.facts["n2"])
     assert [one for one in lab.findings if one.severity == "error"] == []
-    lab.wishes["n2"]["nvidia_driver_state"] = "present"
+    lab.inventory["n2"]["nvidia_driver_state"] = "present"
     (found,) = [one for one in lab.findings if one.severity == "error"]
     assert (found.id, found.hosts) == ("GC-VER-002", ("n2",))
 
 
-@pytest.mark.parametrize("wishes", [{}, {"torch_runtime_version": "2.13.0"}])
-def test_the_cpu_build_on_a_member_without_a_gpu_is_a_warning_at_most(wishes: dict[str, Any]) -> None:
+@pytest.mark.parametrize("inventory", [{}, {"torch_runtime_version": "2.13.0"}])
+def test_the_cpu_build_on_a_member_without_a_gpu_is_a_warning_at_most(inventory: dict[str, Any]) -> None:
     lab = Lab()
     lab.facts["n3"] = plain()
-    lab.wish(**wishes)
+    lab.wanted_value(**inventory)
     (found,) = lab.findings
     assert (found.id, found.severity, found.hosts) == ("GC-VER-001", "warning", ("n3",))
     assert found.cause == "torch differs: n3 has 2.13.0+cpu, 2 of 3 have 2.13.0+cu130"
@@ -341,7 +343,7 @@ def test_the_cpu_build_on_a_member_with_gpus_has_no_nccl_for_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wishes", "number", "cause"),
+    ("inventory", "number", "cause"),
     [
         ({"torch_runtime_version": "2.11.0"}, "GC-VER-001", "n3 has 2.13.0+cu130, torch_runtime_version is 2.11.0"),
         ({"nccl_version": "2.27.7"}, "GC-VER-011", "n3 has 2.28.9, nccl_version is 2.27.7"),
@@ -349,9 +351,9 @@ def test_the_cpu_build_on_a_member_with_gpus_has_no_nccl_for_them() -> None:
         ({"cuda_toolkit_versions": ["12.8", "13.0"]}, "GC-VER-012", "n3 has 13.0, cuda_toolkit_default is 12.8"),
     ],
 )
-def test_what_the_inventory_wants(wishes: dict[str, Any], number: str, cause: str) -> None:
+def test_what_the_inventory_wants(inventory: dict[str, Any], number: str, cause: str) -> None:
     lab = Lab()
-    lab.wish(**wishes)
+    lab.wanted_value(**inventory)
     (found,) = lab.findings
     assert (found.id, found.hosts) == (number, ("n1", "n2", "n3")) and found.cause.endswith(cause)
 
@@ -360,7 +362,7 @@ def test_what_the_inventory_wants(wishes: dict[str, Any], number: str, cause: st
 def test_the_patch_of_a_wanted_toolkit_is_not_missed(name: str) -> None:
     """A node tells its toolkits by their folders, such as cuda-13.0."""
     lab = Lab()
-    lab.wish(**{name: "13.0.2" if name == "cuda_toolkit_default" else ["13.0.2", "12.8.1"]})
+    lab.wanted_value(**{name: "13.0.2" if name == "cuda_toolkit_default" else ["13.0.2", "12.8.1"]})
     assert lab.findings == []
 
 
@@ -407,7 +409,7 @@ def test_gpus_that_no_rank_took_are_told() -> None:
     lab = Lab()
     have = len(lab.facts["n1"]["gpus"])
     assert have > 1
-    nodes = matrix.nodes(lab.facts, lab.wishes, lab.imported)
+    nodes = matrix.nodes(lab.facts, lab.inventory, lab.imported)
     ranks = {"n1": [0], "n2": [1], "n3": list(range(have))}
     told = f"1 of {have} GPUs of a node took part on n1, n2 (cluster_check_ranks_per_node)"
     assert told in matrix.notes(nodes, ["n1", "n2", "n3"], "nccl", ranks)
@@ -416,7 +418,7 @@ def test_gpus_that_no_rank_took_are_told() -> None:
 
 def test_a_node_without_a_gpu_beside_others_is_not_accused_of_what_it_cannot_have() -> None:
     lab = Lab()
-    lab.wish(nvidia_driver_version="580", nccl_version="2.28.9", cuda_toolkit_default="13.0")
+    lab.wanted_value(nvidia_driver_version="580", nccl_version="2.28.9", cuda_toolkit_default="13.0")
     for path, value in {
         "pci": {"gpus": [], "nvswitches": []},
         "gpus": [],
@@ -427,7 +429,7 @@ def test_a_node_without_a_gpu_beside_others_is_not_accused_of_what_it_cannot_hav
     lab.facts["n2"]["driver"].update(loaded="", user_space="")
     assert lab.findings == []
     assert "GPU stages not checked on n2 (no NVIDIA device)" in lab.notes("nccl")
-    lab.wish(gpu_cluster_gpus=8)
+    lab.wanted_value(gpu_cluster_gpus=8)
     (found,) = lab.findings
     assert (found.id, found.cause) == ("GC-VER-005", "n2 has 0 GPUs on its PCI bus, gpu_cluster_gpus is 8")
 
@@ -439,17 +441,17 @@ def test_a_missing_gpu() -> None:
     assert (found.id, found.severity, found.hosts) == ("GC-VER-005", "error", ("n3",))
     assert found.cause == "the number of GPUs differs: n3 has 7, 2 of 3 have 8"
     assert found.reproduce.endswith(" -i <inventory> --limit n1,n3")
-    lab.wish(gpu_cluster_gpus=8)
+    lab.wanted_value(gpu_cluster_gpus=8)
     (found,) = lab.findings
     assert found.cause == "n3 has 7 GPUs on its PCI bus, gpu_cluster_gpus is 8"
     assert found.evidence == (f"GPUs on the bus: {', '.join(one for one in ADDRESSES if 'c3' not in one)}",)
-    lab.wishes["n3"]["gpu_cluster_gpus"] = "7"
+    lab.inventory["n3"]["gpu_cluster_gpus"] = "7"
     assert lab.findings == []
 
 
 def test_a_gpu_that_nvidia_smi_does_not_show() -> None:
     lab = Lab()
-    lab.wish(gpu_cluster_gpus=8)
+    lab.wanted_value(gpu_cluster_gpus=8)
     del lab.facts["n1"]["gpus"][0]
     (found,) = lab.findings
     assert (found.id, found.hosts) == ("GC-VER-005", ("n1",))
@@ -555,7 +557,7 @@ def test_gpus_without_any_driver() -> None:
     (found,) = lab.findings
     assert (found.id, found.severity) == ("GC-VER-007", "warning")
     assert found.reproduce.endswith(" -i <inventory> --limit n1,n2,n3")
-    lab.wish(nvidia_driver_version="580")
+    lab.wanted_value(nvidia_driver_version="580")
     (found,) = lab.findings
     assert (found.id, found.severity) == ("GC-VER-002", "error") and "n3 has none" in found.cause
 
@@ -612,7 +614,7 @@ def test_many_names_are_counted() -> None:
 
 def test_the_matrix_itself() -> None:
     lab = Lab()
-    stack = matrix.stack(matrix.nodes(lab.facts, lab.wishes, {}))
+    stack = matrix.stack(matrix.nodes(lab.facts, lab.inventory, {}))
     assert (
         stack["n1"]["the loaded NVIDIA driver"] == "580.95.05" and stack["n1"]["the MTU of the data network"] == "9000"
     )

@@ -415,7 +415,7 @@ def test_exact_intervals_with_drop_and_reject_told_apart() -> None:
     assert "ports 40000-50000 (ephemeral) dropped (no answer), " in finding.cause
     assert "ports 60000-63000 (ephemeral and mpi) rejected" in finding.cause
     assert finding.about.ports == ((40000, 50000), (60000, 63000))
-    assert "39.0% of the ephemeral ports of n2: a job meets it by the luck of its ports" in finding.evidence
+    assert "39.0% of the ephemeral ports of n2: whether a job meets it depends on its ports" in finding.evidence
     assert any("without listeners: the intervals are exact" in one for one in finding.evidence)
 
 

@@ -94,11 +94,11 @@ def test_true_asks_for_no_key_and_names_the_node_without_mpirun() -> None:
     assert (found["host"], found["lacking"]) == ("", ["n2"])
 
 
-@pytest.mark.parametrize(("value", "wish"), [(True, "true"), ("False", "false"), ("auto", "auto"), ("yes", "true")])
-def test_a_wish_as_yaml_may_read_it(value: Any, wish: str) -> None:
-    assert mpi_plan.wish(value) == wish
+@pytest.mark.parametrize(("value", "wanted_value"), [(True, "true"), ("False", "false"), ("auto", "auto"), ("yes", "true")])
+def test_a_value_as_yaml_may_read_it(value: Any, wanted_value: str) -> None:
+    assert mpi_plan.wanted_value(value) == wanted_value
 
 
-def test_another_wish_is_refused() -> None:
+def test_another_value_is_refused() -> None:
     with pytest.raises(ValueError, match="cluster_check_openmpi is 'maybe', expected auto, true, false"):
-        mpi_plan.wish("maybe")
+        mpi_plan.wanted_value("maybe")

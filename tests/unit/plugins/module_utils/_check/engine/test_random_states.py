@@ -118,7 +118,7 @@ def a_state(chance: random.Random) -> dict[str, Any]:
         "taken": [],
         "rails": [{"name": "rail 2", "address": "198.18.21.11", "ports": copy.deepcopy(PORTS), "error": ""}],
         "interface_bytes": {"rx_bytes": 10**8, "tx_bytes": 10**8},
-        "how_far": chance.choice([None, dict(HOW_FAR)]),
+        "progress_note": chance.choice([None, dict(HOW_FAR)]),
         "ranks": ranks,
     }
 
@@ -150,7 +150,7 @@ def judged(states: dict[str, Any], links: dict[str, Any]) -> None:
     job = mpi_plan.make_job(mpi_plan.AUTO, made, launch, collect, pairs["rounds"], "train")
     assert set(job) >= {"why", "host"}
     for state in states.values():
-        note = state.get("how_far") if isinstance(state, dict) else None
+        note = state.get("progress_note") if isinstance(state, dict) else None
         progress.Collective(0.0).line(note, 1.0)
     for backend in ("gloo", "nccl"):
         run = Run(

@@ -65,7 +65,7 @@ class Run:
         self.moved: dict[str, int] = {}
         self.known: list[Finding] = []
         self.lost: dict[str, Finding] = {}
-        self.how_far: dict[str, dict[str, Any] | None] = {}
+        self.progress_note: dict[str, dict[str, Any] | None] = {}
         self.addresses = ADDRESSES
 
     def collect(self) -> dict[str, Any]:
@@ -73,7 +73,7 @@ class Run:
             host: {
                 "state": self.states.get(host, "finished"),
                 "hostname": host,
-                "how_far": self.how_far.get(host),
+                "progress_note": self.progress_note.get(host),
                 "interface_bytes": {"rx_bytes": self.moved.get(host, 10**8), "tx_bytes": 10**8},
                 "ranks": [
                     {
@@ -265,11 +265,11 @@ def test_a_rank_0_that_imports_until_the_deadline_is_named(importing: tuple[str,
     assert ids(run.judge()) == [("GC-RUN-001", ())]
 
 
-@pytest.mark.parametrize("how_far", [True, False], ids=["at work", "joined"])
-def test_a_rank_0_that_leaves_no_time_to_work_is_named(how_far: bool) -> None:
+@pytest.mark.parametrize("progress_note", [True, False], ids=["at work", "joined"])
+def test_a_rank_0_that_leaves_no_time_to_work_is_named(progress_note: bool) -> None:
     """They were at work at the deadline, and whoever came to it last is why."""
     run = cut_off()
-    run.how_far = run.how_far if how_far else {}
+    run.progress_note = run.progress_note if progress_note else {}
     run.events["n1"].insert(0, {"event": "late", "seconds": 42.9})
     found = run.judge()
     assert ids(found) == [("GC-RUN-002", ("n1",)), ("GC-RUN-001", ())]
@@ -283,7 +283,7 @@ def test_a_rank_0_that_leaves_no_time_to_work_is_named_when_another_is_killed_fi
     run.states["n1"], run.exits["n1"] = "finished", 1
     found = run.judge()
     assert ids(found) == [("GC-RUN-002", ("n1",)), ("GC-RUN-001", ())] and found.unexplained == []
-    run.how_far["n1"]["seconds_ago"] = 10.1  # Something hung before.
+    run.progress_note["n1"]["seconds_ago"] = 10.1  # Something hung before.
     assert ids(run.judge()) == [("GC-RUN-001", ("n2", "n3", "n4"))]
 
 
@@ -297,7 +297,7 @@ def test_whose_worker_is_the_first_at_the_deadline_accuses_nobody() -> None:
     assert ids(run.judge()) == [("GC-RUN-001", ())]
     run.process_states["n2"] = "T"
     assert ids(run.judge()) == [("GC-RUN-001", ("n2",))]
-    run.how_far["n1"]["seconds_ago"], run.process_states["n2"] = 10.1, "S"
+    run.progress_note["n1"]["seconds_ago"], run.process_states["n2"] = 10.1, "S"
     assert ids(run.judge()) == [("GC-RUN-001", ("n2",))]
 
 
@@ -647,7 +647,7 @@ def cut_off(seconds_ago: float = 0.4) -> Run:
     for host in HOSTS:
         run.events[host], run.states[host], run.exits[host] = [STORE, JOINED, size(4)], "deadline", -9
     note = {"backend": "gloo", "size_bytes": MIB, "number": 4, "of": 6, "iterations": 12, "at_most": 65}
-    run.how_far["n1"] = {**note, "seconds_ago": seconds_ago, "deadline_seconds": 43, "timeout_seconds": 10}
+    run.progress_note["n1"] = {**note, "seconds_ago": seconds_ago, "deadline_seconds": 43, "timeout_seconds": 10}
     return run
 
 
@@ -666,7 +666,7 @@ def test_ranks_that_are_slow_did_not_hang() -> None:
 @pytest.mark.parametrize(("had", "enough"), [(5000, 7200), (7200, None), (7260, None)])
 def test_no_more_time_is_asked_for_than_the_check_takes(had: int, enough: int | None) -> None:
     run = cut_off()
-    run.how_far["n1"]["deadline_seconds"] = had
+    run.progress_note["n1"]["deadline_seconds"] = had
     wanted = {"gpu_cluster": {"cluster_check_deadline_seconds": enough}} if enough else {}
     assert run.judge().findings[0].variables == wanted
 
@@ -693,7 +693,12 @@ def test_what_was_no_deadline_or_no_work_is_not_called_slow() -> None:
         nobody_killed.events[host] = [STORE, JOINED, error(CLOSED)]
         nobody_killed.states[host] = "finished"
     no_size_yet = cut_off()
-    no_size_yet.how_far["n1"] = {"backend": "gloo", "seconds_ago": 0.1, "deadline_seconds": 43, "timeout_seconds": 10}
+    no_size_yet.progress_note["n1"] = {
+        "backend": "gloo",
+        "seconds_ago": 0.1,
+        "deadline_seconds": 43,
+        "timeout_seconds": 10,
+    }
     for run in (hangs, never_joined, died, says_why, nobody_killed, no_size_yet):
         assert "GC-RUN-006" not in {one.id for one in run.judge().findings}
 

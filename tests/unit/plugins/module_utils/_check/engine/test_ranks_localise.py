@@ -44,7 +44,7 @@ def at_work(*, seconds_ago: float = 0.2, run_id: str = "r") -> dict[str, Any]:
     """The node of rank 0 of a pair that was killed in the middle of its work."""
     note = {"size_bytes": MIB, "number": 2, "of": 2, "iterations": 3, "at_most": 65}
     told = {**note, "seconds_ago": seconds_ago, "deadline_seconds": 17, "timeout_seconds": 8}
-    return {**hung(run_id), "how_far": told}
+    return {**hung(run_id), "progress_note": told}
 
 
 def one_hangs(name: str = "n3") -> dict[str, Any]:

@@ -49,7 +49,7 @@ def state(
 
 
 def finding(number: str, *hosts: str, cause: str = SUMMARY) -> Finding:
-    return Finding(number, ERROR, hosts, cause, "mend it", ("seen",))
+    return Finding(number, ERROR, hosts, cause, "fix it", ("seen",))
 
 
 def only(node: str) -> Callable[[str, str], bool]:

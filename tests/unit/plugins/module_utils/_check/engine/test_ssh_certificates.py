@@ -21,9 +21,9 @@ def held(holder: str, **more: Any) -> dict[str, Any]:
     return {"holder": holder, "valid_until": LAPSES, "days_left": 200, "problem": "", **ours, **more}
 
 
-def findings(*own: list[dict[str, Any]], **wishes: Any) -> list[Finding]:
+def findings(*own: list[dict[str, Any]], **inventory: Any) -> list[Finding]:
     """Of as many nodes, n1 first."""
-    return ssh_certificates.findings([Node(f"n{number}", {"ssh": one}, wishes) for number, one in enumerate(own, 1)])
+    return ssh_certificates.findings([Node(f"n{number}", {"ssh": one}, inventory) for number, one in enumerate(own, 1)])
 
 
 def test_all_is_well() -> None:
@@ -67,7 +67,7 @@ def test_a_host_without_facts_is_not_accused() -> None:
 
 
 def test_the_check_asks() -> None:
-    assert ssh_certificates.RENEW in matrix.WISHES
+    assert ssh_certificates.RENEW in matrix.VARIABLES
 
 
 @pytest.mark.parametrize("trusts", [["SHA256:foreign", "SHA256:ours"], ["SHA256:foreign"]])

@@ -101,7 +101,7 @@ def test_an_inventory_that_counts_too_few_is_told_the_number(sample: Any, pinned
 
 
 def test_the_check_asks_the_inventory(sample: Any) -> None:
-    assert "kernel_tuning_neighbours" in matrix.WISHES
+    assert "kernel_tuning_neighbours" in matrix.VARIABLES
     grown(sample, 597)
     pins = {"n1": {"kernel_tuning_neighbours": 10}}
     (one,) = [one for one in sample.diagnose(pins=pins).findings if one.id == "GC-NODE-018"]

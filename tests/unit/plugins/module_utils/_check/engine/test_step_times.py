@@ -38,11 +38,11 @@ def test_what_is_no_time_in_utc_is_refused(text: str) -> None:
 
 
 def test_a_step_ends_where_the_next_one_begins() -> None:
-    began = {"look": START + 0.5, "launch": START + 3, "judge": START + 9.25}
+    began = {"static": START + 0.5, "launch": START + 3, "diagnosis": START + 9.25}
     assert step_times.spans(began, START, START + 10) == [
-        {"name": "look", "begin_seconds": 0.5, "seconds": 2.5},
+        {"name": "static", "begin_seconds": 0.5, "seconds": 2.5},
         {"name": "launch", "begin_seconds": 3.0, "seconds": 6.25},
-        {"name": "judge", "begin_seconds": 9.25, "seconds": 0.75},
+        {"name": "diagnosis", "begin_seconds": 9.25, "seconds": 0.75},
     ]
 
 
@@ -52,7 +52,7 @@ def test_the_order_is_that_of_the_clock() -> None:
 
 
 def test_a_clock_that_was_set_back_makes_nothing_negative() -> None:
-    spans = step_times.spans({"look": START - 7, "launch": START + 1}, START, START - 3)
+    spans = step_times.spans({"static": START - 7, "launch": START + 1}, START, START - 3)
     assert [(one["begin_seconds"], one["seconds"]) for one in spans] == [(0.0, 8.0), (1.0, 0.0)]
 
 

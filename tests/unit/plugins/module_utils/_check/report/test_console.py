@@ -122,7 +122,9 @@ def test_what_a_node_sent_neither_colours_the_terminal_nor_adds_lines(name: str)
 
 def test_it_says_how_long_each_step_took() -> None:
     lines = shown(samples.healthy())
-    assert "took 17.1 s: look 1.9, launch 1.6, mesh 3.1, collective 5.2, openmpi 2.9, facts 1.9, judge 0.3" in lines
+    assert (
+        "took 17.1 s: static 1.9, launch 1.6, mesh 3.1, collective 5.2, openmpi 2.9, facts 1.9, diagnosis 0.3" in lines
+    )
     report = dict(samples.healthy(), times=[])
     assert not any(line.startswith("took") for line in shown(report))
 

@@ -232,12 +232,12 @@ def test_without_times_there_is_no_time_line() -> None:
 
 def test_a_line_for_each_step_of_the_run_by_the_clock_of_the_controller() -> None:
     rows = timeline.steps(samples.healthy()).split("<tr>")[1:]
-    assert len(rows) == 7 and '<th scope="row">look</th><td>1.9 s</td>' in rows[0]
+    assert len(rows) == 7 and '<th scope="row">static</th><td>1.9 s</td>' in rows[0]
     assert 'style="left:21.64%;width:18.13%" title="mesh: 3.1 s, from 3.7 s on"' in rows[2]
     assert timeline.steps(samples.healthy()) in html.page(samples.healthy())
 
 
-@pytest.mark.parametrize("times", [[], [{"name": "look", "begin_seconds": 0.0, "seconds": 0.0}]])
+@pytest.mark.parametrize("times", [[], [{"name": "static", "begin_seconds": 0.0, "seconds": 0.0}]])
 def test_steps_that_took_no_time_have_no_line(times: list[dict[str, object]]) -> None:
     assert timeline.steps(dict(samples.healthy(), times=times)) == ""
 

@@ -26,7 +26,7 @@ NOTE = {"backend": "gloo", "size_bytes": 16 << 20, "number": 3, "of": 5, "iterat
         (dict(NOTE, size_bytes=4, iterations=0), 0.0, "gloo 4 B 3/5, iterations 0/65"),
     ],
 )
-def test_the_line_says_how_far_the_ranks_are(note: Any, idle: float, text: str) -> None:
+def test_the_line_says_progress_note_the_ranks_are(note: Any, idle: float, text: str) -> None:
     assert progress.collective(note, idle).text == text
 
 

@@ -27,7 +27,7 @@ def test_a_page_lists_its_texts(number: str) -> None:
 @pytest.mark.parametrize("cause", list(causes.CAUSES.values()), ids=list(causes.CAUSES))
 def test_a_page_says_which_findings_explain_its_texts(cause: Cause) -> None:
     page = (PAGES / f"{cause.id}.md").read_text(encoding="utf-8")
-    named = re.search(r"made only when no other one explains the text \(([^)]+)\)", page)
+    named = re.search(r"If another finding explains the text \(([^)]+)\)", page)
     told = re.findall(r"`(GC-[A-Z0-9-]+)\*?`", named[1]) if named else []
     assert sorted(told) == sorted(cause.explained_by)
-    assert bool(named) != ("No other finding explains these texts, so this one is always made." in page)
+    assert bool(named) != ("No other finding explains these texts, so this finding is always reported." in page)
