@@ -30,7 +30,7 @@ FINE = [
 ]
 #: What mpirun gave on nodes of the same names.
 MPI = Path(__file__).parents[2] / "plugins/module_utils/_check/engine/recorded_mpi.json"
-PROGRAMS = {"facts_step": "static", "agent.begin": "launch", "mpi_step": "mpi", "_gpu_node.step": "facts"}
+PROGRAMS = {"facts_step": "static", "begin": "launch", "mpi_step": "mpi", "step": "facts"}
 
 
 def asked(argv: list[str]) -> tuple[str, dict[str, Any]]:
@@ -38,7 +38,7 @@ def asked(argv: list[str]) -> tuple[str, dict[str, Any]]:
     if "-c" in argv:
         head = json.loads(sys.stdin.buffer.readline())
         sys.stdin.buffer.read()
-        return next(name for end, name in PROGRAMS.items() if head["program"].endswith(end)), head["arguments"]
+        return next(name for end, name in PROGRAMS.items() if head["program"].endswith(f".{end}")), head["arguments"]
     if "-m" in argv:
         name, text = argv[-2:]
         return name, json.loads(sys.stdin.read() if text == "-" else text)
