@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar, trust_as_template
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import settings
 
@@ -19,8 +21,14 @@ OPTIONS = yaml.safe_load((ROLE / "meta" / "argument_specs.yml").read_text())["ar
 
 
 def test_they_have_the_same_defaults() -> None:
+    """As far as no other role says where PyTorch and Open MPI are."""
+    templar = Templar(DataLoader(), variables={})
+    templates = {name: trust_as_template(value) for name, value in DEFAULTS.items() if "{{" in str(value)}
+    assert set(templates) == {"cluster_check_torch_python", "cluster_check_openmpi_prefix"}
+    made = {name: templar.template(value) for name, value in templates.items()}
     found = {f"cluster_check_{name}": value for name, value in asdict(settings.Settings()).items()}
-    assert found == DEFAULTS == {name: option["default"] for name, option in OPTIONS.items()}
+    assert found == {**DEFAULTS, **made}
+    assert DEFAULTS == {name: option["default"] for name, option in OPTIONS.items()}
 
 
 @pytest.mark.parametrize("name", sorted(name for name, option in OPTIONS.items() if "choices" in option))
