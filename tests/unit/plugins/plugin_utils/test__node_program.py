@@ -25,6 +25,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent
     begin,
     facts_step,
     launch,
+    mpi_step,
     run_state,
     steps,
 )
@@ -310,3 +311,16 @@ def test_a_module_for_several_programs_is_told_which() -> None:
         {"program": "go", "arguments": {**GO, **given}},
         {"program": "facts", "arguments": GO},
     ]
+
+
+def test_the_job_of_open_mpi_can_be_sent() -> None:
+    """With all that it imports, and nothing that a Python without its site lacks."""
+    program = _node_program.Program(MODULE, mpi_step, program="mpi")
+    action = Action()
+    nodes = [{"host": host, "address": "192.0.2.1"} for host in ("n1", "n2")]
+    for arguments, expected in (
+        ({"clear": True}, {"ended": []}),
+        ({"nodes": nodes, "user": "no such user"}, {"state": "failed", "unclean": False}),
+    ):
+        action._task.args = {"run_id": "run-1-mpi", **arguments}
+        assert action.sent(program).items() >= expected.items() and action.modules == []
