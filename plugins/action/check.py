@@ -94,6 +94,7 @@ class ActionModule(ActionBase):
         """The next orders, or the verdict."""
         state, orders = coordinator.advance(state, answers, time.time())
         if orders is None:
+            state = kept.whole(state)
             kept.remove()
             return {"done": True, **self._verdict(state, variables)}
         kept.save(state, _check_folder.Step(number, orders))

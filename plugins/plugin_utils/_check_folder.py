@@ -19,7 +19,11 @@ from urllib.parse import quote
 
 from ansible import constants as C
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.coordinator import Orders, State
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.coordinator import (
+    Orders,
+    State,
+    only_judged,
+)
 
 STATE, ORDERS = "state.json", "orders.json"
 
@@ -51,9 +55,19 @@ class Folder:
         found = self._read(ORDERS)
         return Step(found["number"], Orders(*found["orders"]))
 
+    def whole(self, state: State) -> State:
+        """The state with all answers."""
+        names = [name for name in state["answers"] if os.path.exists(self._path(self._aside(name)))]
+        return {**state, "answers": {**state["answers"], **{name: self._read(self._aside(name)) for name in names}}}
+
     def save(self, state: State, step: Step) -> None:
-        os.mkdir(os.path.join(self.path, self._answers(step.number)), 0o700)
-        self._write(STATE, state)
+        """For the next task.  What only the diagnosis reads is written once, and not read again until then."""
+        os.mkdir(self._path(self._answers(step.number)), 0o700)
+        aside = {name: one for name, one in state["answers"].items() if name in only_judged(state)}
+        for name, one in aside.items():
+            if one:
+                self._write(self._aside(name), one)
+        self._write(STATE, {**state, "answers": {**state["answers"], **{name: {} for name in aside}}})
         self._write(ORDERS, step._asdict())
 
     def keep(self, step: Step, host: str, answer: Mapping[str, Any]) -> None:
@@ -65,12 +79,19 @@ class Folder:
         found = {}
         for host in step.orders.hosts:
             name = self._answer(step.number, host)
-            if os.path.exists(os.path.join(self.path, name)):
+            if os.path.exists(self._path(name)):
                 found[host] = self._read(name)
         return found
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self.path, name)
+
+    @staticmethod
+    def _aside(name: str) -> str:
+        return f"judged-{name}.json"
 
     @staticmethod
     def _answers(number: int) -> str:
@@ -81,11 +102,11 @@ class Folder:
         return os.path.join(self._answers(number), f"{quote(host, safe='')}.json")
 
     def _read(self, name: str) -> Any:
-        with open(os.path.join(self.path, name), encoding="utf-8") as stream:
+        with open(self._path(name), encoding="utf-8") as stream:
             return json.load(stream)
 
     def _write(self, name: str, value: Any) -> None:
-        path = os.path.join(self.path, name)
+        path = self._path(name)
         temporary = f"{path}.new"
         with open(temporary, "w", encoding="utf-8") as stream:
             # Since ansible-core 2.19 an error in the result of a module is an object; nobody reads it.

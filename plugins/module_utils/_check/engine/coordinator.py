@@ -139,6 +139,12 @@ def advance(state: State, answers: Answers, now: float) -> tuple[State, Orders |
     return work.state, None
 
 
+def only_judged(state: State) -> list[str]:
+    """The steps whose answers nobody reads any more before the diagnosis: those of a large cluster are long."""
+    steps = [STATIC] if state["step"] != STATIC else []
+    return [*steps, PROBE] if state["plan"] else steps
+
+
 def judge(state: State) -> Report:
     """The report, without its times."""
     return diagnosis.diagnose(run_of(state))
@@ -415,8 +421,9 @@ class _Work:
         lifetime = settings.lifetime_seconds(self.skew)
         orders = self._launch("Start the workers", self.state["run_id"], self.active, lifetime, settings.samples)
         orders.common["ranges"] = plan.ranges(settings.port_plan)
+        rails = settings.further_rails
         for host, given in orders.hosts.items():
-            given["rails"] = settings.further_rails.get(host, [])
+            given["rails"] = rails.get(host, [])
             given["openmpi_prefix"] = self.own(host, "openmpi_prefix")
         return orders
 

@@ -83,7 +83,9 @@ def test_a_check_is_begun_and_kept_for_nobody_else(run: Check, tmp_path: Path) -
     }
     folder = Path(found["folder"])
     assert folder.parent == tmp_path and stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert {path.name for path in folder.iterdir()} == {"state.json", "orders.json", "answers-0"}
+    assert {path.name for path in folder.iterdir()} == {
+        *("state.json", "orders.json", "answers-0", "judged-static.json")
+    }
     step = _check_folder.Folder(str(folder)).step()
     assert step.number == 0 and step.orders.hosts["n2"]["address"] == "192.0.2.2"
     # From the variable of the role, which a template has made.
@@ -122,6 +124,30 @@ def test_answers_lead_to_the_next_orders_and_to_the_verdict(run: Check, printed:
     assert report["seconds"] == 5.2 and report["times"][-1]["seconds"] == 1.0
     # A judged check cannot go on.
     assert run(folder=begun["folder"])["failed"] is True
+
+
+def test_long_answers_are_not_read_again_until_they_are_judged(run: Check, tmp_path: Path) -> None:
+    launched = {
+        host: {"state": "waiting", "address": f"192.0.2.{host[1:]}", "ports": [{"range": "rendezvous", "port": 29500}]}
+        for host in HOSTS
+    }
+    begun = run(settings={"openmpi": False})
+    answer(begun, **{host: {**one, "ranges": [], "openmpi": {}} for host, one in launched.items()})
+    assert run(folder=begun["folder"])["step"] == "probe_begin"
+    answer(begun, **{host: {"started": True} for host in HOSTS})
+    assert run(folder=begun["folder"])["step"] == "probe"
+    link = {"probes": 1, "milliseconds": 0.1, "bytes_per_second": 7, "retransmits": 0, "blocked": [], "searched": []}
+    for host, peer in (HOSTS, HOSTS[::-1]):
+        answer(begun, **{host: {"started": True, "links": [{**link, "host": peer, "failures": []}]}})
+    assert run(folder=begun["folder"])["step"] == "go"
+    state = _check_folder.Folder(begun["folder"]).state()
+    assert state["answers"]["probe"] == {} and state["answers"]["launch"].keys() == set(HOSTS)
+    answer(begun, **{host: {"started": True} for host in HOSTS})
+    assert run(folder=begun["folder"])["step"] == "collect"
+    answer(begun, **{host: {"state": "finished", "run_id": "r", "hostname": host, "ranks": []} for host in HOSTS})
+    assert run(folder=begun["folder"])["step"] == "facts"
+    report = run(folder=begun["folder"])["report"]
+    assert report["bytes_per_second"] == {"n1": {"n2": 7}, "n2": {"n1": 7}}
 
 
 def test_a_host_that_left_no_answer_has_failed(run: Check) -> None:

@@ -77,7 +77,7 @@ class Step:
 
     def order(self, program: str, hosts: tuple[str, ...] = ("n1",), **common: Any) -> None:
         orders = Orders(program, program, "Do it", 40, common, {host: {"of": host} for host in hosts}, {"n9": 30})
-        self.folder.save({}, _check_folder.Step(0, orders))
+        self.folder.save({"step": program, "plan": {}, "answers": {}}, _check_folder.Step(0, orders))
 
     def run(self, folder: str = "") -> dict[str, Any]:
         action = check_step.ActionModule.__new__(check_step.ActionModule)

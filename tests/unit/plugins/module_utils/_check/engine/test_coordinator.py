@@ -224,6 +224,34 @@ def test_a_healthy_run_step_by_step() -> None:
     assert facts.hosts["n2"] == {"torch_prefix": "/opt/gpu-cluster/torch", "openmpi_prefix": "/usr/lib64/openmpi"}
 
 
+def test_answers_that_only_the_diagnosis_reads() -> None:
+    """Nothing that is asked, and nothing that is worked out, changes without them."""
+    cluster = Cluster()
+    found = []
+    advance = coordinator.advance
+
+    def without(state: dict[str, Any], answers: Any, now: float) -> Any:
+        state, orders = advance(state, answers, now)
+        judged = coordinator.only_judged(state)
+        found.append((orders.step if orders else "end", judged))
+        kept = {name: {} if name in judged else one for name, one in state["answers"].items()}
+        return {**state, "answers": kept}, orders
+
+    whole = Cluster()
+    whole.run()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coordinator, "advance", without)
+        assert cluster.run() == HEALTHY
+    assert cluster.asked == whole.asked
+    assert found == [
+        ("static", []),
+        *((step, ["static"]) for step in ("launch", "probe_begin", "probe")),
+        *((step, ["static", "probe"]) for step in ("go", "collect", "openmpi", "facts", "end")),
+    ]
+    for name in ("plan", "pairs", "mpi_job", "lost", "times"):
+        assert cluster.state[name] == whole.state[name]
+
+
 def test_the_times_of_the_stages() -> None:
     cluster = Cluster()
     cluster.run()
