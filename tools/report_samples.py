@@ -22,13 +22,8 @@ import project
 if __name__ == "__main__":
     sys.path.insert(0, str(project.ROOT / ".ansible" / "collections"))
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
-    ERROR,
-    LINK,
-    WARNING,
-    Finding,
-    Subject,
-)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import LINK, Finding, Subject
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.verdict import REPORT_VERSION
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import bandwidth
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import (
@@ -216,7 +211,6 @@ def inbound(host: str, peers: int) -> Finding:
     cause = f"{host} rejects inbound connections on the data network, ports 40000-50000"
     return Finding(
         "GC-NET-001",
-        ERROR,
         (host,),
         cause,
         "put these ports into the port plan, and bring the firewall of this node to it",
@@ -250,7 +244,6 @@ def faulty() -> Report:
         inbound("gpu03", 7),
         Finding(
             "GC-NET-005",
-            ERROR,
             ("gpu02", "gpu06"),
             "from gpu02 to gpu06 packets above 1300 bytes get lost: something between them has a smaller MTU",
             "set the same MTU on both nodes and on what lies between them",
@@ -264,7 +257,6 @@ def faulty() -> Report:
         ),
         Finding(
             "GC-NET-007",
-            WARNING,
             (),
             "the link gpu05 -> gpu07 is 5.3 times slower than the median of the cluster and sent 143 segments again",
             "look at the cable, transceiver and switch port of both nodes",
@@ -275,7 +267,6 @@ def faulty() -> Report:
         ),
         Finding(
             "GC-VER-010",
-            WARNING,
             ("gpu08",),
             "the running kernel differs: gpu08 has 6.12.0-158.el10.x86_64, 7 of 8 have 6.12.0-170.el10.x86_64",
             "install the same kernel and reboot",
@@ -313,7 +304,7 @@ def lost() -> Report:
         {"name": "openmpi", "result": "skipped", "why": why},
     ]
     cause = "gpu02 gave no answer to the step 'launch'"
-    return judged(report, [Finding("GC-HOST-001", ERROR, ("gpu02",), cause, "see whether gpu02 is up")], cause)
+    return judged(report, [Finding("GC-HOST-001", ("gpu02",), cause, "see whether gpu02 is up")], cause)
 
 
 def railed() -> Report:

@@ -10,13 +10,7 @@ from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
-    ERROR,
-    GROUP,
-    WARNING,
-    Finding,
-    Subject,
-)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import GROUP, Finding, Subject
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.run_data import Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import worker_state
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.worker_state import RUNS_DIR
@@ -41,7 +35,6 @@ def other_runs(launch: Results) -> list[Finding]:
     return [
         Finding(
             OTHER_RUN_ID,
-            WARNING,
             (),
             f"another check, run {run_id}, was at work on {listed(found)}: times and bandwidths of both are too low",
             "let one check end before the next; a check whose controller was ended goes away by itself",
@@ -80,7 +73,6 @@ def died(collect: Results) -> list[Finding]:
     return [
         Finding(
             DIED_ID,
-            ERROR,
             (host,),
             f"the worker of the check on {host} ended in the middle of its work",
             f"look at what ended it on {host}: the out-of-memory killer (journalctl -k), a full {RUNS_DIR} "

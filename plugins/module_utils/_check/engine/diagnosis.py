@@ -36,7 +36,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     static_nccl,
     verdict,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import ERROR, Finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.run_data import Results, Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.verdict import Report, Stage, judged
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import NCCL

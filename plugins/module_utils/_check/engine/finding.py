@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-ERROR = "error"
-WARNING = "warning"
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import registry
 
 NODE = "node"
 DIRECTION = "direction"
@@ -41,14 +40,14 @@ class Subject:
 class Finding:
     """One cause.
 
-    id: stable.  hosts: the culprits, who fail in the play; empty when no single node is one.  confidence: 0 to 1, how
-    sure the cause is.  ruled_out: what was looked at and is not the cause.  variables: the fix as variables of this
-    collection, by the name of the host or group that they are for.  command: the fix as a command; reproduce: the
-    smallest command that shows the same again.
+    id: stable, one of the registry.  hosts: the culprits, who fail in the play; empty when no single node is one.
+    confidence: 0 to 1, how sure the cause is.  ruled_out: what was looked at and is not the cause.  variables: the fix
+    as variables of this collection, by the name of the host or group that they are for.  command: the fix as a command;
+    reproduce: the smallest command that shows the same again.  severity: that of the registry, which may declare two to
+    choose from.
     """
 
     id: str
-    severity: str
     hosts: tuple[str, ...]
     cause: str
     fix: str
@@ -59,6 +58,11 @@ class Finding:
     variables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     command: str = ""
     reproduce: str = ""
+    severity: str = ""
+
+    def __post_init__(self) -> None:
+        """Take the severity of the registry.  Raises ValueError for an id or a severity that is not declared."""
+        object.__setattr__(self, "severity", registry.severity(self.id, self.severity))
 
     @property
     def about(self) -> Subject:
@@ -71,4 +75,4 @@ class Finding:
 
     def as_dict(self) -> dict[str, Any]:
         """For a report."""
-        return dict(asdict(self), subject=asdict(self.about))
+        return {"id": self.id, "severity": self.severity, **asdict(self), "subject": asdict(self.about)}

@@ -14,12 +14,7 @@ import ipaddress
 from collections.abc import Mapping, Sequence
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import mesh_links
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
-    ERROR,
-    GROUP,
-    Finding,
-    Subject,
-)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import GROUP, Finding, Subject
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.mesh_format import names
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.mesh_links import Ends, Links
 
@@ -54,7 +49,6 @@ def _finding(unused: Sequence[Ends], addresses: Mapping[str, str]) -> Finding:
     shown = [f"{source} ({addresses[source]}) -> {target} ({addresses[target]})" for source, target in unused[:8]]
     return Finding(
         "GC-NET-010",
-        ERROR,
         (),
         "an all_reduce over gloo passes all the same: gloo connects each pair only from the higher address to the "
         f"lower, and needs none of the {len(unused)} closed links (to {names(targets)})",

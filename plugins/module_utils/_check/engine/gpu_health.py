@@ -11,11 +11,7 @@ from dataclasses import replace
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
-    ERROR,
-    WARNING,
-    Finding,
-)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.node import COUNT, DRIVER, Node
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import cuda
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._nvidia_driver.verdict import FIX_CUDA, FIX_HMM
@@ -70,7 +66,7 @@ def _mismatch(node: Node) -> list[Finding]:
         f"libraries are {node.text('driver', 'user_space')}"
     )
     variables = {node.name: {REBOOT_OK: True}}
-    return [_of_one(node, Finding("GC-VER-003", ERROR, (node.name,), cause, FIX_REBOOT, variables=variables), ROLE)]
+    return [_of_one(node, Finding("GC-VER-003", (node.name,), cause, FIX_REBOOT, variables=variables), ROLE)]
 
 
 def _counts(nodes: Sequence[Node]) -> list[Finding]:
@@ -87,7 +83,7 @@ def _counts(nodes: Sequence[Node]) -> list[Finding]:
         if cause:
             there = tuple(one["address"] for one in node.facts["pci"]["gpus"])
             evidence = (f"GPUs on the bus: {', '.join(there)}",) if there else ()
-            result.append(_of_one(node, Finding("GC-VER-005", ERROR, (node.name,), cause, FIX_COUNT, evidence)))
+            result.append(_of_one(node, Finding("GC-VER-005", (node.name,), cause, FIX_COUNT, evidence)))
     counted = {node.name: node.on_the_bus for node in nodes if node.has_gpu and node.wanted_gpus == -1}
     ranking = Counter(counted.values()).most_common()
     if len(ranking) > 1:
@@ -98,7 +94,7 @@ def _counts(nodes: Sequence[Node]) -> list[Finding]:
         cause = f"the number of GPUs differs: {has}{usual}"
         one_of_each = [next(name for name in counted if counted[name] == number) for number, _times in ranking]
         again = fixes.check(one_of_each)
-        result.append(Finding("GC-VER-005", ERROR, () if tie else odd, cause, FIX_COUNTS, reproduce=again))
+        result.append(Finding("GC-VER-005", () if tie else odd, cause, FIX_COUNTS, reproduce=again))
     return result
 
 
@@ -116,7 +112,7 @@ def _fabric_manager(node: Node) -> list[Finding]:
         cause = f"Fabric Manager of {node.name} does not run"
     else:
         return []
-    return [_of_one(node, Finding("GC-VER-006", ERROR, (node.name,), cause, FIX_FABRIC), ROLE)]
+    return [_of_one(node, Finding("GC-VER-006", (node.name,), cause, FIX_FABRIC), ROLE)]
 
 
 def _smi(node: Node) -> list[Finding]:
@@ -124,7 +120,7 @@ def _smi(node: Node) -> list[Finding]:
     problem = node.text("smi_problem")
     if not problem or _is_mismatched(node):
         return []
-    return [_of_one(node, Finding("GC-GPU-001", ERROR, (node.name,), f"nvidia-smi of {node.name}: {problem}", FIX_SMI))]
+    return [_of_one(node, Finding("GC-GPU-001", (node.name,), f"nvidia-smi of {node.name}: {problem}", FIX_SMI))]
 
 
 def _cuda(node: Node) -> list[Finding]:
@@ -134,7 +130,7 @@ def _cuda(node: Node) -> list[Finding]:
         return []
     fix = FIX_HMM if cuda.is_hmm(problem, node.text("driver", "kind")) else FIX_CUDA
     cause = f"no CUDA program starts on {node.name}, although nvidia-smi shows its GPUs: {problem}"
-    return [_of_one(node, Finding("GC-GPU-003", ERROR, (node.name,), cause, fix))]
+    return [_of_one(node, Finding("GC-GPU-003", (node.name,), cause, fix))]
 
 
 def _next_kernel(node: Node) -> list[Finding]:
@@ -145,7 +141,7 @@ def _next_kernel(node: Node) -> list[Finding]:
         return []
     held = f"the module nvidia {module}, and the libraries are {user_space}" if module else "no module nvidia"
     cause = f"the GPUs of {node.name} are gone after its next boot: the kernel {boots} boots then, and has {held}"
-    return [_of_one(node, Finding("GC-GPU-004", WARNING, (node.name,), cause, FIX_MODULE), ROLE)]
+    return [_of_one(node, Finding("GC-GPU-004", (node.name,), cause, FIX_MODULE), ROLE)]
 
 
 def _xids(node: Node) -> list[Finding]:
@@ -157,7 +153,7 @@ def _xids(node: Node) -> list[Finding]:
     if not seen:
         return []
     cause = f"GPUs of {node.name} reported errors since boot (Xid): {'; '.join(seen)}"
-    return [_of_one(node, Finding("GC-GPU-002", WARNING, (node.name,), cause, FIX_XID))]
+    return [_of_one(node, Finding("GC-GPU-002", (node.name,), cause, FIX_XID))]
 
 
 def _no_driver(nodes: Sequence[Node]) -> list[Finding]:
@@ -168,4 +164,4 @@ def _no_driver(nodes: Sequence[Node]) -> list[Finding]:
     names = tuple(node.name for node in with_gpu)
     cause = f"no NVIDIA driver is loaded on {listed(names)}"
     command, again = fixes.site(ROLE, names), fixes.check(names)
-    return [Finding("GC-VER-007", WARNING, names, cause, FIX_DRIVER, command=command, reproduce=again)]
+    return [Finding("GC-VER-007", names, cause, FIX_DRIVER, command=command, reproduce=again)]

@@ -11,12 +11,7 @@ from dataclasses import dataclass, replace
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import NAMED, listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
-    ERROR,
-    GROUP,
-    Finding,
-    Subject,
-)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import GROUP, Finding, Subject
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.run_data import Results, Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import worker_state
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import NO_JOB
@@ -67,7 +62,6 @@ def _not_judged(host: str, why: str) -> Finding:
     """A node whose answers broke a judge, and were left out."""
     return Finding(
         "GC-HOST-006",
-        ERROR,
         (host,),
         f"the answers of {host} cannot be judged: they are not what the programs of the check write",
         f"look at who can become root or the user of the ranks on {host}; rebuild the node if you do not trust it. "
@@ -100,10 +94,9 @@ def _no_answer(run: Run, step: str, hosts: Sequence[str]) -> Finding:
     texts = [f"{host}: {text}" for host, text in said.items()]
     if REFUSED.search(said[hosts[0]]):
         cause = f"{listed(hosts)} refused the step '{step}': {said[hosts[0]]}"
-        return Finding("GC-HOST-001", ERROR, (), cause, FIX_REFUSED, tuple(texts), reproduce=fixes.check())
+        return Finding("GC-HOST-001", (), cause, FIX_REFUSED, tuple(texts), reproduce=fixes.check())
     return Finding(
         "GC-HOST-001",
-        ERROR,
         tuple(hosts),
         f"{listed(hosts)} gave no answer to the step '{step}'",
         f"see whether it is up and answers ssh: {fixes.ping(hosts[:NAMED])}",
@@ -169,7 +162,6 @@ def _state(run: Run, host: str) -> str:
 def _away(hosts: Sequence[str], error: str) -> Finding:
     return Finding(
         "GC-HOST-002",
-        ERROR,
         (),
         f"the check could not go on on {listed(hosts)}: {error}",
         FIX_AWAY,
@@ -181,7 +173,7 @@ def _away(hosts: Sequence[str], error: str) -> Finding:
 
 def _refused(host: str, cause: str) -> Finding:
     fix = "fix what the text names on this node"
-    return Finding("GC-HOST-002", ERROR, (host,), cause, fix, reproduce=fixes.check((host,)))
+    return Finding("GC-HOST-002", (host,), cause, fix, reproduce=fixes.check((host,)))
 
 
 def same_node(launch: Results) -> list[Finding]:
@@ -193,7 +185,6 @@ def same_node(launch: Results) -> list[Finding]:
     return [
         Finding(
             "GC-HOST-003",
-            ERROR,
             tuple(hosts),
             f"{' and '.join(hosts)} all call themselves {name}",
             "give each node its own host name, or remove the second inventory name of the same machine",
@@ -208,7 +199,6 @@ def nobody() -> Finding:
     """Nothing was measured, and nothing says why."""
     return Finding(
         "GC-RUN-003",
-        ERROR,
         (),
         "no two nodes took part, so nothing was validated",
         "check at least two members",

@@ -20,11 +20,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     gpu_health,
     ssh_certificates,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
-    ERROR,
-    WARNING,
-    Finding,
-)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.node import (
     COUNT,
     DRIVER,
@@ -40,6 +36,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     TORCH,
     Node,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import WARNING
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._tuning.parameters import NEIGHBOURS
 
 TORCH_ID = "GC-VER-001"
@@ -59,7 +56,6 @@ class Row:
     """
 
     id: str
-    severity: str
     what: str
     read: Callable[[Node], str]
     fix: str
@@ -134,7 +130,6 @@ FIX_MTU = (
 ROWS = (
     Row(
         TORCH_ID,
-        ERROR,
         "torch",
         lambda node: node.torch,
         FIX_TORCH,
@@ -147,7 +142,6 @@ ROWS = (
     ),
     Row(
         "GC-VER-002",
-        ERROR,
         "the loaded NVIDIA driver",
         _driver,
         f"set one whole {DRIVER} for the group, such as 580.95.05 (a branch keeps what each node has), run the site "
@@ -160,7 +154,6 @@ ROWS = (
     ),
     Row(
         "GC-VER-004",
-        ERROR,
         "the NCCL that torch loads",
         _nccl_of_torch,
         f"{FIX_TORCH}; it comes with the wheel of torch, and the system's libnccl does not replace it",
@@ -168,14 +161,12 @@ ROWS = (
     ),
     Row(
         "GC-VER-010",
-        WARNING,
         "the running kernel",
         lambda node: node.text("kernel", "running"),
         "install the same kernel and reboot",
     ),
     Row(
         "GC-VER-011",
-        WARNING,
         "the NCCL of the system",
         _of_gpus(lambda facts: str(facts["nccl"]["system"])),
         f"set one {NCCL} for the group, and run the site playbook with --tags nccl on these nodes",
@@ -186,7 +177,6 @@ ROWS = (
     ),
     Row(
         "GC-VER-012",
-        WARNING,
         "the default CUDA toolkit",
         _of_gpus(lambda facts: str(facts["cuda"]["default"])),
         f"set one {TOOLKIT} for the group, and run the site playbook with --tags cuda_toolkit on these nodes",
@@ -197,14 +187,12 @@ ROWS = (
     ),
     Row(
         "GC-VER-013",
-        WARNING,
         "the card of the data network, by firmware and model,",
         lambda node: node.firmware,
         FIX_NIC,
     ),
     Row(
         "GC-VER-014",
-        WARNING,
         "the MTU of the data network",
         lambda node: node.card("mtu"),
         FIX_MTU,
@@ -212,28 +200,24 @@ ROWS = (
     ),
     Row(
         "GC-VER-015",
-        WARNING,
         "the speed of the data network in Mbit/s",
         lambda node: node.card("speed_mbit"),
         "look at cables, transceivers and switch ports of these nodes; the slowest link sets the pace of all",
     ),
     Row(
         "GC-VER-016",
-        WARNING,
         "the GPU model",
         lambda node: node.models,
         "train on nodes of one model: the slowest GPU sets the pace of all",
     ),
     Row(
         "GC-VER-017",
-        WARNING,
         "the mode of the GPUs",
         _modes,
         "set the same modes everywhere: nvidia-smi -mig 0|1, nvidia-smi -e 0|1, then reset the GPUs or reboot",
     ),
     Row(
         "GC-VER-018",
-        WARNING,
         "Open MPI",
         lambda node: node.text("openmpi") or (NONE if node.facts else ""),
         f"set one {OPENMPI} for the group, and run the site playbook with --tags openmpi on these nodes",
@@ -292,7 +276,7 @@ def _against_the_inventory(row: Row, found: Sequence[Node]) -> list[Finding]:
     has = listed([f"{node.name} has {row.read(node)}" for node in odd])
     wanted = " or ".join(sorted({row.pin(node) for node in odd}))
     cause = f"{row.what} is not the wanted one: {has}, {row.variable} is {wanted}"
-    return [_finding(row, row.severity, odd, cause, found)]
+    return [_finding(row, odd, cause, found)]
 
 
 def _against_each_other(row: Row, found: Sequence[Node]) -> list[Finding]:
@@ -306,22 +290,23 @@ def _against_each_other(row: Row, found: Sequence[Node]) -> list[Finding]:
     if len(count) < 2:
         return []
     usual, times = count[0]
-    severity = row.severity if len({row.family(value) for value in compared.values()}) > 1 else WARNING
+    severity = "" if len({row.family(value) for value in compared.values()}) > 1 else WARNING
     if count[1][1] == times:
         camps = [
             f"{listed([name for name in compared if compared[name] == value])} has {value}" for value, _times in count
         ]
         one_of_each = [next(name for name in compared if compared[name] == value) for value, _times in count]
         cause = f"{row.what} differs: {', '.join(camps)}"
-        return [Finding(row.id, severity, (), cause, row.fix, reproduce=fixes.check(one_of_each))]
+        return [Finding(row.id, (), cause, row.fix, reproduce=fixes.check(one_of_each), severity=severity)]
     odd = [node for node in found if compared.get(node.name, usual) != usual]
     has = listed([f"{node.name} has {compared[node.name]}" for node in odd])
     cause = f"{row.what} differs: {has}, {times} of {len(compared)} have {usual}"
-    return [_finding(row, severity, odd, cause, [node for node in found if compared.get(node.name) == usual], usual)]
+    alike = [node for node in found if compared.get(node.name) == usual]
+    return [_finding(row, odd, cause, alike, usual, severity)]
 
 
 def _finding(
-    row: Row, severity: str, odd: Sequence[Node], cause: str, found: Sequence[Node], usual: str = NONE
+    row: Row, odd: Sequence[Node], cause: str, found: Sequence[Node], usual: str = NONE, severity: str = ""
 ) -> Finding:
     """found: the nodes to compare with.  usual: what the odd ones are to have, when the inventory does not say it."""
     names = tuple(node.name for node in odd)
@@ -334,13 +319,13 @@ def _finding(
             variables[node.name] = wanted
     return Finding(
         row.id,
-        severity,
         names,
         cause,
         row.fix,
         variables=variables,
         command=fixes.site(row.tag, names) if row.tag else "",
         reproduce=fixes.check((names[0], *others[:1])),
+        severity=severity,
     )
 
 

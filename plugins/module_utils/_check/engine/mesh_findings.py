@@ -25,11 +25,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     mesh_links,
     set_cover,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
-    ERROR,
-    Finding,
-    Subject,
-)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding, Subject
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.mesh_format import Ranges
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.mesh_links import (
     Ends,
@@ -124,7 +120,6 @@ def _finding(
     sure = UNDECIDED if undecided else PROBED
     return Finding(
         id=_id(cause, trouble),
-        severity=ERROR,
         hosts=cause.nodes,
         cause=_cause(cause, trouble, links, ranges, len(hosts), doubtful),
         fix=remedy.fix,

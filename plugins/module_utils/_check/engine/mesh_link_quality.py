@@ -21,11 +21,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     mesh_format,
     set_cover,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
-    WARNING,
-    Finding,
-    Subject,
-)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding, Subject
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.mesh_links import Ends, Link, Links
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.mesh_medians import Ordered, Others
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.set_cover import Cause
@@ -116,7 +112,6 @@ def _finding(
     lossy = again >= LOSSY_FACTOR * max(1.0, usually)
     return Finding(
         "GC-NET-007",
-        WARNING,
         cause.nodes,
         f"the data network is {'slow and loses packets' if lossy else 'slow'} {mesh_format.where(cause)}: "
         f"{_text(rate)}, {_text(usual)} between the others",

@@ -21,11 +21,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     mesh_links,
     rails,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
-    ERROR,
-    Finding,
-    Subject,
-)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding, Subject
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.mesh_format import Ranges, names
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.mesh_links import (
     Link,
@@ -128,7 +124,6 @@ def _absent(rail: Surveyed) -> list[Finding]:
     return [
         Finding(
             "GC-NET-012",
-            ERROR,
             hosts,
             f"nobody can connect to the {whose}: {'; '.join(dict.fromkeys(rail.errors.values()))}",
             FIX_ABSENT,
@@ -153,7 +148,6 @@ def _down(rail: Surveyed, dark: Sequence[str]) -> list[Finding]:
     return [
         Finding(
             "GC-NET-012",
-            ERROR,
             hosts,
             f"nothing gets through {between}, on no port and in no direction",
             FIX_DARK,

@@ -25,10 +25,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     verdict,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
-    ERROR,
     GROUP,
     LINK,
-    WARNING,
     Finding,
     Subject,
 )
@@ -41,6 +39,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.text import PEER, SELF
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.mpi_results import Results, read
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.mpi_wrong_data import wrong_results
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR, WARNING
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.run_data import Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.verdict import Stage, judged
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import mpi_output
@@ -130,7 +129,6 @@ def _lacking(job: Mapping[str, Any]) -> Finding:
     hosts = tuple(job["lacking"])
     return Finding(
         START,
-        ERROR,
         hosts,
         f"Open MPI could not be tried: {job['why']}, and cluster_check_openmpi is true",
         "install Open MPI in the same place on all members, or set cluster_check_openmpi to auto",
@@ -143,7 +141,6 @@ def _failed(job: Mapping[str, Any], given: Mapping[str, Any]) -> Finding:
     """mpirun itself could not be started."""
     return Finding(
         START,
-        ERROR,
         (job["host"],),
         f"Open MPI could not be started on {job['host']}: {given['error']}",
         "fix what the text names on this node",
@@ -407,14 +404,13 @@ def _finding(
     subject: Subject | None = None,
     evidence: Sequence[str] = (),
     command: str = "",
-    severity: str = ERROR,
+    severity: str = "",
 ) -> Finding:
     pair = sorted({results.hosts[0], *hosts}, key=results.hosts.index)
     if subject is not None and subject.kind == LINK:
         pair = sorted(subject.nodes, key=results.hosts.index)
     return Finding(
         number,
-        severity,
         tuple(hosts),
         what,
         fix,
@@ -423,4 +419,5 @@ def _finding(
         confidence,
         command=command,
         reproduce=fixes.check(pair if len(pair) > 1 else results.hosts[:2]),
+        severity=severity,
     )

@@ -12,12 +12,7 @@ from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
-    ERROR,
-    GROUP,
-    Finding,
-    Subject,
-)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import GROUP, Finding, Subject
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.mpi_results import Results
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.pattern import Pattern
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.wrong_data import explain
@@ -44,7 +39,7 @@ def _finding(
     pair = list(dict.fromkeys([results.hosts[0], *hosts]))
     subject = None if hosts else Subject(GROUP, tuple(results.hosts))
     again = fixes.check(pair if len(pair) > 1 else results.hosts[:2])
-    return Finding(NUMBER, ERROR, tuple(hosts), what, fix, tuple(evidence), subject, reproduce=again, **fields)
+    return Finding(NUMBER, tuple(hosts), what, fix, tuple(evidence), subject, reproduce=again, **fields)
 
 
 def _ups(results: Results) -> list[tuple[str, Mapping[str, Any]]]:

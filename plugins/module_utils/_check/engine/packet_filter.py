@@ -13,11 +13,11 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
     CLUSTER,
     DIRECTION,
-    ERROR,
     GROUP,
     Finding,
     Subject,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._packet_filter import ports
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._packet_filter.packet import INBOUND, OUTBOUND
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._packet_filter.ruleset import (
@@ -240,7 +240,6 @@ def _finding(direction: str, hosts: Sequence[str], held: _Held, static: Static, 
     kind = DIRECTION if len(hosts) == 1 else CLUSTER if len(hosts) == len(static) else GROUP
     return Finding(
         IDS[direction],
-        ERROR,
         tuple(hosts),
         f"the packet filter of {subject} {verb} new TCP {way} ports {where}",
         cure.fix,

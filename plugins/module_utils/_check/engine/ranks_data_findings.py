@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import ranks_results, ranks_ring
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import ERROR, Finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.ranks_results import Rank
 
 FIX_MEMORY = (
@@ -68,7 +68,6 @@ def findings(ranks: Sequence[Rank], backend: str = RING) -> list[Finding]:
     return found + [
         Finding(
             "GC-DATA-001",
-            ERROR,
             hosts,
             f"all_reduce gave wrong sums: {cause}",
             FIX_NETWORK,
@@ -107,7 +106,6 @@ def _memory(one: Wrong, ranks: Sequence[Rank]) -> Finding:
         ruled_out = "the network: the sum that came over it is right"
     return Finding(
         "GC-DATA-002",
-        ERROR,
         (one.host,),
         cause,
         FIX_MEMORY,

@@ -19,7 +19,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     ranks_slow,
     unfinished_ranks,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import ERROR, Finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.ranks_results import (
     Rank,
     Results,
@@ -93,7 +93,6 @@ def interface(the_plan: Mapping[str, Any], collect: Results, sizes: Sequence[Siz
             found.append(
                 Finding(
                     "GC-NET-006",
-                    ERROR,
                     (host,),
                     f"{host} received {moved['rx_bytes']} bytes on the data interface, all_reduce needs {least:.0f}",
                     "the data took another interface: compare routes and gpu_cluster_fabric_interface on this node",

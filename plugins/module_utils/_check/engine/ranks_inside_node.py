@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import ERROR, Finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.ranks_results import (
     Rank,
     events,
@@ -55,7 +55,6 @@ def _of_node(host: str, own: Sequence[Rank], ranks: Sequence[Rank]) -> list[Find
     return [
         Finding(
             ID,
-            ERROR,
             (host,),
             f"the GPUs of {host} do not work together over NCCL: {cause}",
             FIX,

@@ -26,7 +26,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     ranks_slow,
     unfinished_ranks,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import ERROR, Finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages import causes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.ranks_pairs import (
     FAILED,
@@ -36,6 +36,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     Labels,
     Tried,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import worker_state
 
 Results = Mapping[str, Mapping[str, Any]]

@@ -18,11 +18,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     ranks_pairs,
     set_cover,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
-    ERROR,
-    Finding,
-    Subject,
-)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding, Subject
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.ranks_pairs import (
     Culprit,
     Labels,
@@ -135,7 +131,6 @@ def _finding(
     share = len(one.failed) / (len(one.failed) + len(one.passed))
     return Finding(
         "GC-RUN-005",
-        ERROR,
         _hosts(one, found, state, labels),
         _cause(one, len(good)),
         {set_cover.NODE: NODE_FIX, set_cover.LINK: PAIR_FIX, set_cover.ALL: ALL_FIX}.get(one.kind, GROUP_FIX),

@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import human_bytes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import ERROR, Finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages import lookup
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.text import PEER
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.ranks_results import (
@@ -45,7 +45,6 @@ def findings(collect: Results, ranks: Sequence[Rank]) -> list[Finding]:
     return [
         Finding(
             SLOW_ID,
-            ERROR,
             (),
             f"the ranks did not hang: at their deadline of {note['deadline_seconds']} s they were at work on {reached}",
             "give them more time, or less to do: fewer of cluster_check_sizes_bytes, less cluster_check_size_seconds",

@@ -23,7 +23,6 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
     CLUSTER,
-    ERROR,
     Finding,
     Subject,
 )
@@ -97,7 +96,6 @@ def of_sizes(limits: Limits, sizes: Sequence[SizeResult]) -> list[Finding]:
     return [
         Finding(
             "GC-PERF-001",
-            ERROR,
             (),
             f"the all_reduce is slower than {VARIABLE} allows: {broken[0]}{more}",
             FIX_SIZES,
@@ -158,7 +156,6 @@ def _finding(
     usual = [f"between the others: {measure.tell(others.median())} (median)"] if len(others) else []
     return Finding(
         "GC-PERF-002",
-        ERROR,
         () if everybody else cause.nodes,
         f"{measure.what} {mesh_format.where(cause)} is {relation} its limit: {measure.tell(values[worst[0]])}, "
         f"{wanted} {measure.tell(limit)} wanted",

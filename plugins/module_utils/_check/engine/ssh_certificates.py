@@ -10,11 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
-    ERROR,
-    WARNING,
-    Finding,
-)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.node import Node
 
 #: Any run of the site playbook renews far earlier (ssh_mesh_renew_days): so late, nobody has run it for a while.
@@ -35,7 +31,7 @@ def findings(nodes: Sequence[Node]) -> list[Finding]:
         without = [name for name, own in held.items() if holder not in [one["holder"] for one in own]]
         if without:
             cause = f"{', '.join(without)} without the ssh certificate of {_who(holder)}, which other members have"
-            result.append(_finding("GC-SSH-003", ERROR, without, cause))
+            result.append(_finding("GC-SSH-003", without, cause))
         result += _authorities(holder, held)
     return result
 
@@ -52,16 +48,16 @@ def _authorities(holder: str, held: Mapping[str, Sequence[dict[str, Any]]]) -> l
     if len(count) > 1 and count[1][1] == count[0][1]:
         keys = {key: [name for name, one in ours.items() if one["authority"] == key] for key, _times in count}
         several = " and ".join(_signed(key, names) for key, names in keys.items())
-        return [_finding(SPLIT, ERROR, list(ours), f"the ssh certificates of {_who(holder)} disagree: {several}", 0.5)]
+        return [_finding(SPLIT, list(ours), f"the ssh certificates of {_who(holder)} disagree: {several}", 0.5)]
     result = []
     if signed:
         others = f"another authority signed the ssh certificate of {_who(holder)} on {', '.join(signed)}: "
         foreign = list(dict.fromkeys(ours[name]["authority"] for name in signed))
-        result.append(_finding(SPLIT, ERROR, signed, f"{others}{', '.join(foreign)}, on the other members {most}"))
+        result.append(_finding(SPLIT, signed, f"{others}{', '.join(foreign)}, on the other members {most}"))
     if deaf:
         what = "hosts" if holder == "host" else "users"
         cause = f"{', '.join(deaf)} trusts no certificate of the other members' {what}: {most} is missing there"
-        result.append(_finding(SPLIT, ERROR, deaf, cause))
+        result.append(_finding(SPLIT, deaf, cause))
     return result
 
 
@@ -69,10 +65,10 @@ def _signed(key: str, names: Sequence[str]) -> str:
     return f"{', '.join(names)} signed by {key}"
 
 
-def _finding(number: str, severity: str, hosts: Sequence[str], cause: str, confidence: float = 1.0) -> Finding:
+def _finding(number: str, hosts: Sequence[str], cause: str, confidence: float = 1.0) -> Finding:
     command, again = fixes.site("ssh_mesh", hosts), fixes.check(hosts)
     fix = f"{FIX}; from the controller, and with the ssh_mesh_ca_dir, of the other members" if number == SPLIT else FIX
-    return Finding(number, severity, tuple(hosts), cause, fix, confidence=confidence, command=command, reproduce=again)
+    return Finding(number, tuple(hosts), cause, fix, confidence=confidence, command=command, reproduce=again)
 
 
 def _who(holder: str) -> str:
@@ -91,8 +87,8 @@ def _problems(node: Node, held: Sequence[dict[str, Any]]) -> list[Finding]:
         what = f"the ssh certificate of {_who(one['holder'])} on {node.name}"
         if one["problem"]:
             cause = f"{what} does not do: {one['problem']}"
-            result.append(_finding("GC-SSH-001", ERROR, [node.name], cause))
+            result.append(_finding("GC-SSH-001", [node.name], cause))
         elif one["valid_until"] != "never" and one["days_left"] < _days(node):
             cause = f"{what} lapses on {one['valid_until']}, in {one['days_left']} days"
-            result.append(_finding("GC-SSH-002", WARNING, [node.name], cause))
+            result.append(_finding("GC-SSH-002", [node.name], cause))
     return result

@@ -6,11 +6,8 @@
 from __future__ import annotations
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
-    ERROR,
-    WARNING,
-    Finding,
-)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR, WARNING
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.static_view import READ, View, again
 
 #: A machine whose clock somebody keeps is right within milliseconds, so this one is not kept. Ours, without a source.
@@ -44,7 +41,6 @@ def _node(host: str, offset: float, beyond: float, clock: dict[str, float]) -> F
     refused = beyond > REFUSED_SECONDS
     return Finding(
         "GC-CLOCK-001",
-        ERROR if refused else WARNING,
         (host,),
         f"the clock of {host} is {abs(offset):.1f} s {'ahead of' if offset > 0 else 'behind'} the controller's",
         FIX,
@@ -52,6 +48,7 @@ def _node(host: str, offset: float, beyond: float, clock: dict[str, float]) -> F
         confidence=READ,
         command="systemctl enable --now chronyd && chronyc makestep",
         reproduce=again((host,)),
+        severity=ERROR if refused else WARNING,
     )
 
 
@@ -59,7 +56,6 @@ def _controller(off: dict[str, float]) -> Finding:
     offset = sum(off.values()) / len(off)
     return Finding(
         "GC-CLOCK-001",
-        WARNING,
         (),
         f"the controller's clock is {abs(offset):.1f} s {'behind' if offset > 0 else 'ahead of'} that of all nodes",
         FIX_CONTROLLER,

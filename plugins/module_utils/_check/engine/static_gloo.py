@@ -15,12 +15,9 @@ from typing import Any, NamedTuple
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import static_network
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
-    ERROR,
-    WARNING,
-    Finding,
-)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.node import OF_HOST, job_variables
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR, WARNING
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.static_view import (
     READ,
     View,
@@ -174,7 +171,6 @@ def _finding(
     """compared: the hosts that show it, where these alone do not."""
     return Finding(
         "GC-NODE-016",
-        severity,
         tuple(hosts),
         cause,
         repair.fix,
@@ -184,4 +180,5 @@ def _finding(
         variables=repair.variables,
         command=site(repair.tags, hosts),
         reproduce=again(compared or hosts),
+        severity=severity,
     )

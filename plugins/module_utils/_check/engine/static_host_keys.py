@@ -10,11 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
-    ERROR,
-    WARNING,
-    Finding,
-)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR, WARNING
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.static_view import (
     READ,
     View,
@@ -98,7 +95,6 @@ def _finding(view: View, severity: str, stale: Sequence[Stale], hosts: list[str]
     ]
     return Finding(
         "GC-SSH-005",
-        severity,
         tuple(hosts),
         f"old ssh host keys of {listed(members)} are kept on {listed(hosts)}: ssh of {users} refuses to log in there",
         FIX,
@@ -106,4 +102,5 @@ def _finding(view: View, severity: str, stale: Sequence[Stale], hosts: list[str]
         confidence=READ,
         command="; ".join(commands[:MOST_COMMANDS]),
         reproduce=again([*hosts, *(one for one in members if one not in hosts)]),
+        severity=severity,
     )

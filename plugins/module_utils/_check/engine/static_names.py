@@ -15,11 +15,8 @@ from typing import NamedTuple
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.members import Member
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
-    ERROR,
-    WARNING,
-    Finding,
-)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR, WARNING
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.static_view import (
     READ,
     View,
@@ -108,7 +105,6 @@ def _finding(view: View, kind: str, hosts: tuple[str, ...], troubles: list[Troub
     words = listed([trouble.text(len(hosts) > 1) for trouble in troubles])
     return Finding(
         number,
-        severity,
         hosts,
         f"{listed(hosts)} {words}",
         FIX,
@@ -117,6 +113,7 @@ def _finding(view: View, kind: str, hosts: tuple[str, ...], troubles: list[Troub
         variables=dict.fromkeys(hosts, VARIABLES),
         command=site("cluster_hosts", hosts),
         reproduce=again(hosts),
+        severity=severity,
     )
 
 
@@ -144,7 +141,6 @@ def _hostnames(view: View) -> list[Finding]:
         found.append(
             Finding(
                 "GC-NODE-001",
-                WARNING,
                 (host,),
                 f"{host} calls itself {own}, which it resolves to {', '.join(addresses)}",
                 FIX_HOSTNAME,
@@ -153,6 +149,7 @@ def _hostnames(view: View) -> list[Finding]:
                 variables={host: {"static_network_hostname": host}},
                 command=site("static_network,cluster_hosts", (host,)),
                 reproduce=again((host,)),
+                severity=WARNING,
             )
         )
     return found

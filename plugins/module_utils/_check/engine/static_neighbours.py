@@ -10,11 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
-    ERROR,
-    WARNING,
-    Finding,
-)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR, WARNING
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.static_view import (
     READ,
     View,
@@ -115,7 +112,6 @@ def _finding(
     ]
     return Finding(
         "GC-NODE-018",
-        ERROR if full else WARNING,
         tuple(hosts),
         f"members in the own subnets of {listed(hosts)}: {'; '.join(table.words for table in small)}: {then}",
         FIX,
@@ -130,6 +126,7 @@ def _finding(
         },
         command=site("kernel_tuning", hosts),
         reproduce=again(hosts),
+        severity=ERROR if full else WARNING,
     )
 
 

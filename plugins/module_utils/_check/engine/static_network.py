@@ -10,12 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
-    ERROR,
-    WARNING,
-    Finding,
-)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.node import INTERFACE
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR, WARNING
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.static_view import (
     CONCLUDED,
     READ,
@@ -101,11 +98,10 @@ def _found(
     fix: str,
     tag: str,
     variables: dict[str, object] | None = None,
-    severity: str = ERROR,
+    severity: str = "",
 ) -> Finding:
     return Finding(
         number,
-        severity,
         (host,),
         cause,
         fix,
@@ -113,6 +109,7 @@ def _found(
         variables={host: variables} if variables else {},
         command=site(tag, (host,)),
         reproduce=again((host,)),
+        severity=severity,
     )
 
 
@@ -168,7 +165,6 @@ def _foreign(view: View) -> list[Finding]:
     return [
         Finding(
             "GC-NODE-007",
-            ERROR,
             (owner,),
             f"another machine, {mac}, has the address {view.members[owner].fabric_address} of {owner}",
             FIX_FOREIGN,
@@ -197,7 +193,6 @@ def _mtu(view: View) -> list[Finding]:
     return [
         Finding(
             "GC-NODE-008",
-            WARNING,
             culprits,
             f"the MTU of the data network differs: {words}",
             FIX_MTU,
@@ -247,7 +242,6 @@ def _rails(host: str, cards: list[str], wrong: list[tuple[str, str, int, int, st
     ]
     return Finding(
         "GC-NODE-009",
-        WARNING,
         (host,),
         f"{listed(cards)} of {host} are in one subnet, and not kept apart: {said}",
         FIX_RAILS,

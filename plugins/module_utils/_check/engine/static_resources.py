@@ -9,12 +9,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
-    ERROR,
-    WARNING,
-    Finding,
-)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.fixes import without_override
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR, WARNING
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.static_view import (
     READ,
     View,
@@ -80,17 +77,16 @@ def findings(view: View, plan: Mapping[str, Any], user: str) -> list[Finding]:
 
 def _finding(
     number: str,
-    severity: str,
     hosts: list[str],
     cause: str,
     fix: str,
     tag: str,
     variables: Mapping[str, Any] | None = None,
     evidence: tuple[str, ...] = (),
+    severity: str = "",
 ) -> Finding:
     return Finding(
         number,
-        severity,
         tuple(hosts),
         cause,
         fix,
@@ -99,6 +95,7 @@ def _finding(
         variables=dict.fromkeys(hosts, variables) if variables else {},
         command=site(tag, hosts),
         reproduce=again(hosts),
+        severity=severity,
     )
 
 
@@ -115,10 +112,10 @@ def _outside(view: View, plan: Mapping[str, Any]) -> list[Finding]:
                 f"the kernel of {listed(hosts)} gives out ports {first}-{last}, the port plan knows {wanted.text()}: "
                 f"{ports} are open in no firewall"
             )
-            found.append(_finding("GC-NODE-010", ERROR, hosts, cause, FIX_PORTS, "kernel_tuning"))
+            found.append(_finding("GC-NODE-010", hosts, cause, FIX_PORTS, "kernel_tuning"))
         elif (first, last) != (wanted.first, wanted.last):
             cause = f"the kernel of {listed(hosts)} gives out ports {first}-{last} only, the plan has {wanted.text()}"
-            found.append(_finding("GC-NODE-010", WARNING, hosts, cause, FIX_PORTS, "kernel_tuning"))
+            found.append(_finding("GC-NODE-010", hosts, cause, FIX_PORTS, "kernel_tuning", severity=WARNING))
     return found
 
 
@@ -134,7 +131,6 @@ def _reserved(view: View, plan: Mapping[str, Any]) -> list[Finding]:
     return [
         _finding(
             "GC-NODE-011",
-            WARNING,
             hosts,
             f"the port plan reserves {missing}, {listed(hosts)} does not: any connection may take these ports",
             FIX_RESERVED,
@@ -159,7 +155,6 @@ def _listeners(view: View) -> list[Finding]:
         found.append(
             Finding(
                 "GC-NODE-015",
-                WARNING,
                 tuple(hosts),
                 f"{who} listens on {listed(hosts)} on ports of the rendezvous: {spans}",
                 FIX_LISTENERS,
@@ -270,13 +265,13 @@ def _limit(short: tuple[Short, ...], wanted: Mapping[str, str], hosts: list[str]
     limits = [{"item": item, "value": value, "reason": REASONS[item]} for item, value in wanted.items()]
     return _finding(
         "GC-NODE-012",
-        ERROR if any(one.severity == ERROR for one in short) else WARNING,
         hosts,
         f"limits of {user or 'root'} on {listed(hosts)}: {'; '.join(words)}",
         FIX_LIMITS if limits else FIX_DEFAULTS,
         "kernel_tuning",
         {"kernel_tuning_limits": limits} if limits else None,
         tuple(f"{one.item}: {REASONS[one.item]}" for one in short),
+        ERROR if any(one.severity == ERROR for one in short) else WARNING,
     )
 
 
@@ -290,7 +285,6 @@ def _disk(view: View) -> list[Finding]:
     return [
         Finding(
             "GC-NODE-013",
-            ERROR,
             tuple(hosts),
             f"{path} on {listed(hosts)} has {free} MiB free, the check needs {NEEDED_BYTES // MIB}",
             FIX_DISK,
@@ -309,4 +303,4 @@ def _denials(view: View) -> list[Finding]:
         return []
     words = ", ".join(f"{count} on {host}" for host, count in counts.items())
     cause = f"SELinux refused accesses in the last {DENIAL_MINUTES} minutes: {words}"
-    return [_finding("GC-NODE-014", WARNING, list(counts), cause, FIX_DENIALS, "selinux_policy")]
+    return [_finding("GC-NODE-014", list(counts), cause, FIX_DENIALS, "selinux_policy")]

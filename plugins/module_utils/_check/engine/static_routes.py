@@ -10,13 +10,7 @@ from typing import Any, NamedTuple
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import static_network
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
-    ERROR,
-    LINK,
-    WARNING,
-    Finding,
-    Subject,
-)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import LINK, Finding, Subject
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.static_view import (
     READ,
     View,
@@ -87,7 +81,6 @@ def _elsewhere_finding(view: View, host: str, way: Way, peers: list[str]) -> Fin
         cause = f"{host} reaches {listed(peers)} with the source address {way.source}, not expected there; {expected}"
     return Finding(
         "GC-NODE-005",
-        ERROR,
         (host,),
         cause,
         FIX_WAY,
@@ -110,7 +103,6 @@ def _one_sided(view: View) -> list[Finding]:
     return [
         Finding(
             "GC-NODE-006",
-            WARNING,
             (host,),
             f"{host} sends to {listed(peers)} through the gateway {gateway}, and the answers come directly",
             FIX_GATEWAY,
@@ -134,7 +126,6 @@ def _narrow(view: View) -> list[Finding]:
     return [
         Finding(
             "GC-NODE-008",
-            WARNING,
             (host,),
             f"packets from {host} to {listed(peers)} are kept to {mtu} bytes, {card} takes {most}",
             FIX_MTU,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import WARNING, Finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.node import job_variables
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.static_view import (
     READ,
@@ -90,7 +90,6 @@ def _finding(odd: list[Odd], hosts: list[str]) -> Finding:
     others = [host for one in odd for host in one.others[: len(hosts) + 1]]
     return Finding(
         "GC-NODE-017",
-        WARNING,
         tuple(hosts),
         f"jobs on {listed(hosts)} get other variables than they should: {words}",
         FIX,

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes, ranks_slow
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import ERROR, Finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages import causes, lookup
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.lookup import Match
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.text import (
@@ -33,6 +33,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     events,
     reproduce,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import STDERR_BYTES
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.names import spelled
 
@@ -305,7 +306,6 @@ def _finding(group: Sequence[Unfinished], hosts: tuple[str, ...], ranks: Sequenc
     cause = matches[0].cause
     return Finding(
         cause.id,
-        cause.severity,
         hosts,
         f"{' and '.join(hosts)}: {matches[0].what}" if hosts else matches[0].what,
         cause.fix,
@@ -339,7 +339,6 @@ def _never_came(
     return [
         Finding(
             "GC-RUN-002",
-            ERROR,
             (one.host,),
             *_why_missing(one, late.get(number)),
             (*seen, one.line),
@@ -402,7 +401,6 @@ def _loopback(ranks: Sequence[Rank]) -> list[Finding]:
     return [
         Finding(
             "GC-RUN-004",
-            ERROR,
             tuple(dict.fromkeys(host_of[number] for number in wrong)),
             "ranks published a loopback address, which leads every other node to itself: "
             + ", ".join(f"rank {number} on {host_of[number]} {address}" for number, address in wrong.items()),
@@ -447,7 +445,6 @@ def _summary(
     return [
         Finding(
             SUMMARY,
-            ERROR,
             culprits,
             f"{len(unfinished)} of {len(ranks)} ranks did not finish the all_reduce"
             + (f"; first {' and '.join(culprits)}: {_ends(silent)}" if silent else "")

@@ -11,7 +11,8 @@ from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import human_bytes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import step_times
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import ERROR, Finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.run_data import Run
 
 #: Of report.json.  Within one version keys are added and never removed or changed.

@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import files
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
     CLUSTER,
-    WARNING,
     Finding,
     Subject,
 )
@@ -93,7 +92,6 @@ def finding(folder: str, missing: Mapping[str, str], trouble: str) -> Finding | 
     names = ", ".join(missing)
     return Finding(
         "GC-FILE-001",
-        WARNING,
         (),
         f"{names} of this run could not be written to {folder} on the controller: {', '.join(reasons)}"
         if missing

@@ -16,7 +16,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import sanitize
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import ERROR
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import words
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report.words import Report
 

@@ -17,7 +17,7 @@ from statistics import median
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import sanitize
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import ERROR, WARNING
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR, WARNING
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import grid, rails, words
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report.words import Report
 

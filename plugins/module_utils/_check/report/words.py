@@ -12,9 +12,9 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
     CLUSTER,
     DIRECTION,
-    ERROR,
     LINK,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import probe_ports
 
 #: A report as ``Report.as_dict()`` returns it, or as it was read back from ``report.json``.

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import WARNING
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.text import Cause
 
 BLOCKED = "GC-TEXT-001"
@@ -30,83 +29,70 @@ CAUSES = {
     for cause in (
         Cause(
             BLOCKED,
-            "a connection between ranks was dropped, rejected or refused",
             "open the ports of the plan between the members, then look at what filters between the nodes",
             LEFT_ALONE,
             command=fixes.site("cluster_firewall"),
         ),
         Cause(
             STOPPED,
-            "a rank stopped answering",
             "look at the node whose rank stopped first: its kernel log, its memory, its GPUs",
             (*LEFT_ALONE, "GC-TEXT-", "GC-GPU-", "GC-DATA-", "GC-NCCL-004"),
         ),
         Cause(
             INTERFACE,
-            "a program has no usable interface or address on this node",
             "set gpu_cluster_fabric_interface to the interface that holds the node's address on the data network",
             ("GC-NODE-", "GC-NCCL-", "GC-RUN-004"),
             command=fixes.site("static_network,nccl,openmpi,launcher"),
         ),
         Cause(
             DISAGREE,
-            "the ranks do not agree on the job",
             "start all ranks of a job with the same program, world size and NCCL_* variables, and one rank per number",
         ),
         Cause(
             VERSIONS,
-            "the ranks have different versions of a library",
             "install the same versions on all members",
             ("GC-VER-",),
             command=fixes.site("torch_runtime,nccl,openmpi"),
         ),
         Cause(
             GPU,
-            "a GPU or its driver can't be used",
             "repair the NVIDIA driver of this node, then reboot it when its loaded module is an old one",
             ("GC-VER-", "GC-GPU-"),
             command=fixes.site("nvidia_driver"),
         ),
         Cause(
             RESOURCES,
-            "the node has run out of something",
             "raise the limit that the text names, or free what is full",
             ("GC-NODE-",),
             command=fixes.site("kernel_tuning"),
         ),
         Cause(
             RDMA,
-            "the RDMA network does not carry the data",
             "look at the state, the MTU and the GID index of the RDMA ports at both ends",
             LEFT_ALONE,
             command="ibstat",
         ),
         Cause(
             PYTORCH,
-            "the PyTorch environment of this node can't run the job",
             "install the environment again",
             ("GC-VER-001",),
             command=fixes.site("torch_runtime"),
         ),
         Cause(
             NAMES,
-            "a node can't be found or trusted under its name",
             "write the names and host keys of all members on all nodes",
             ("GC-NODE-", "GC-SSH-"),
             command=fixes.site("cluster_hosts,ssh_mesh"),
         ),
         Cause(
             PORT,
-            "a port that a rank needs is taken",
             "end the program that holds it (ss -ltnp), or take another port",
             ("GC-NODE-", "GC-NET-008"),
         ),
         Cause(
             ENDING,
-            "a program broke while it ended, after its work was done",
             "call destroy_process_group at the end of the program; the results are not affected",
             ("GC-TEXT-", "GC-RUN-"),
-            severity=WARNING,
         ),
     )
 }

@@ -25,6 +25,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     Cause,
     Text,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import FINDINGS
 
 #: Key in ``versions`` of the software that a table is about.
 TABLES = {
@@ -85,7 +86,7 @@ def match(text: str, versions: Mapping[str, str] | None = None) -> Match | None:
             version = (versions or {}).get(software, "").split("+")[0]
             return Match(
                 one.cause,
-                f"{CAUSES[one.cause].what}: {one.says}",
+                f"{FINDINGS[one.cause].title}: {one.says}",
                 _names(found, one.swapped),
                 one,
                 software,

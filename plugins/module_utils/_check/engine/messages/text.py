@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import ERROR
-
 #: Whom a text speaks of: the one that printed it, somebody else, or nobody in particular.
 SELF = "self"
 PEER = "peer"
@@ -25,14 +23,12 @@ class Cause:
     """What is behind a group of texts.
 
     explained_by: the beginnings of ids of findings that lead to these texts; with one of those the text is its
-    evidence, and no finding of its own.  what and fix: sentences.
+    evidence, and no finding of its own.  fix: a sentence.
     """
 
     id: str
-    what: str
     fix: str
     explained_by: tuple[str, ...] = ()
-    severity: str = ERROR
     command: str = ""
 
 

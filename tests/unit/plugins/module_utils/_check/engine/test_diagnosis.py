@@ -460,7 +460,7 @@ def test_workers_that_got_no_job_in_their_time_accuse_nobody() -> None:
     run.unprobed, run.refused = {}, {}
     assert ids(run.diagnose()) == [("GC-HOST-002", ())]
     # Not even with a card that can't be used on a node, which is told for itself.
-    card = Finding("GC-NODE-003", "error", ("n1",), "no card", "fix it")
+    card = Finding("GC-NODE-003", ("n1",), "no card", "fix it")
     assert [one.id for one in diagnosis.once([card, *found.findings])] == ["GC-NODE-003", "GC-HOST-002"]
 
 
@@ -764,8 +764,8 @@ def test_hosts_that_are_lost_together_are_one_finding() -> None:
 
 @pytest.mark.parametrize(("severity", "left"), [("error", []), ("warning", ["GC-HOST-002"])])
 def test_a_card_that_can_be_used_explains_no_worker_that_did_not_start(severity: str, left: list[str]) -> None:
-    card = Finding("GC-NODE-004", severity, ("n1",), "another prefix", "fix it")
-    start = Finding("GC-HOST-002", "error", ("n1",), "no torch", "fix it")
+    card = Finding("GC-NODE-004", ("n1",), "another prefix", "fix it", severity=severity)
+    start = Finding("GC-HOST-002", ("n1",), "no torch", "fix it")
     assert [one.id for one in diagnosis.once([start, card])] == [*left, "GC-NODE-004"]
 
 

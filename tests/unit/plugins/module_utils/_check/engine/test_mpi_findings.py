@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import mpi_findings, mpi_plan
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import ERROR, Finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.mpi_findings import Judgement
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.run_data import Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.pattern import Pattern
 
@@ -68,7 +69,7 @@ def healthy(version: str = "5.0.11") -> dict[str, Any]:
 
 
 def error(number: str, *hosts: str) -> Finding:
-    return Finding(number, ERROR, hosts, f"something about {' and '.join(hosts)}", "fix it")
+    return Finding(number, hosts, f"something about {' and '.join(hosts)}", "fix it")
 
 
 @pytest.mark.parametrize("version", BOTH)
@@ -281,7 +282,7 @@ def test_what_is_left_when_another_finding_explains_a_part_of_it() -> None:
     given = copy.deepcopy(RECORDED["4.1.4 no sshd"])
     key = copy.deepcopy(RECORDED["4.1.4 other host key"]["ssh"][1])
     given["ssh"][0] = dict(key, host="n2")
-    both = (error("GC-SSH-004", "n2"), error("GC-HOST-004", "n3"))
+    both = (error("GC-SSH-004", "n2"), error("GC-HOST-005", "n3"))
     assert told(judge(given, both[:1])) == [("GC-MPI-001", ERROR, ("n3",))]
     assert told(judge(given, both)) == [] and judge(given, both).stage.why.startswith("explained by GC-SSH-004")
     assert told(judge(given)) == [("GC-MPI-001", ERROR, ("n1",))]
@@ -289,7 +290,7 @@ def test_what_is_left_when_another_finding_explains_a_part_of_it() -> None:
 
 @pytest.mark.parametrize(
     "known",
-    [error("GC-SSH-001", "n2"), error("GC-NODE-008", "n4"), Finding("GC-SSH-002", "warning", ("n3",), "x", "y")],
+    [error("GC-SSH-001", "n2"), error("GC-NODE-005", "n4"), Finding("GC-SSH-002", ("n3",), "x", "y")],
 )
 def test_what_is_about_another_node_or_a_warning_explains_nothing(known: Finding) -> None:
     assert told(judge(RECORDED["5.0.11 other host key"], (known,))) == [("GC-MPI-001", ERROR, ("n3",))]

@@ -12,11 +12,10 @@ import pytest
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import packet_filter
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
     DIRECTION,
-    ERROR,
-    WARNING,
     Finding,
     Subject,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import make_port_plan
 
 PLAN = make_port_plan().as_dict()
@@ -118,9 +117,9 @@ def test_several_ways_to_block_and_many_rules() -> None:
     assert len(found.evidence) == 5 and found.evidence[-1] == "and 5 more rules"
 
 
-def mesh(*hosts: str, direction: str, ports: tuple[tuple[int, int], ...], severity: str = ERROR) -> Finding:
+def mesh(*hosts: str, direction: str, ports: tuple[tuple[int, int], ...], number: str = "GC-NET-001") -> Finding:
     subject = Subject(DIRECTION, hosts, direction, ports)
-    return Finding("GC-NET-001", severity, hosts, "", "", subject=subject)
+    return Finding(number, hosts, "", "", subject=subject)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +131,7 @@ def mesh(*hosts: str, direction: str, ports: tuple[tuple[int, int], ...], severi
         (mesh("n2", direction="inbound", ports=((50001, 60000),)), 1),
         (mesh("n2", direction="outbound", ports=()), 1),
         (mesh("n3", direction="inbound", ports=()), 1),
-        (mesh("n2", direction="inbound", ports=(), severity=WARNING), 1),
+        (mesh("n2", direction="inbound", ports=(), number="GC-NET-007"), 1),
     ],
 )
 def test_what_the_mesh_names_is_not_named_twice(seen: Finding, left: int) -> None:

@@ -10,12 +10,9 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import ranks_findings
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
-    ERROR,
-    WARNING,
-    Finding,
-)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages import causes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR, WARNING
 
 HOSTS = ["n1", "n2", "n3", "n4"]
 ADDRESSES = {host: f"192.0.2.1{host[1:]}" for host in HOSTS}
@@ -104,7 +101,7 @@ def ids(found: ranks_findings.Judgement) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def finding(number: str, *hosts: str, severity: str = ERROR) -> Finding:
-    return Finding(number, severity, hosts, "a cause", "a fix")
+    return Finding(number, hosts, "a cause", "a fix", severity=severity)
 
 
 def test_healthy() -> None:
@@ -459,7 +456,7 @@ def test_what_a_rank_says_of_its_own_node_explains_the_others() -> None:
     [
         ("RuntimeError: std::bad_alloc", causes.RESOURCES, "GC-NODE-010"),
         ("[enforce fail at device.cc:84] Unable to find address for: eth9", causes.INTERFACE, "GC-NODE-010"),
-        ("OSError: [Errno 98] Address already in use", causes.PORT, "GC-NODE-015"),
+        ("OSError: [Errno 98] Address already in use", causes.PORT, "GC-NODE-016"),
         ("RuntimeError: Found no NVIDIA driver on your system.", causes.GPU, "GC-GPU-001"),
     ],
 )

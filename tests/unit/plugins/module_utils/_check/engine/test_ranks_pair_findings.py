@@ -14,8 +14,9 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     ranks_pair_findings,
     ranks_pairs,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import ERROR, Finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.ranks_pairs import Labels
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR
 
 HOSTS = [f"n{number}" for number in range(1, 7)]
 RACKS = {host: {"rack": f"r{number // 2 + 1}"} for number, host in enumerate(HOSTS)}
@@ -49,7 +50,7 @@ def state(
 
 
 def finding(number: str, *hosts: str, cause: str = SUMMARY) -> Finding:
-    return Finding(number, ERROR, hosts, cause, "fix it", ("seen",))
+    return Finding(number, hosts, cause, "fix it", ("seen",))
 
 
 def only(node: str) -> Callable[[str, str], bool]:

@@ -110,5 +110,5 @@ def test_without_a_mesh_there_is_no_grid() -> None:
 def test_a_link_that_breaks_a_limit_is_shown_as_slow() -> None:
     report = samples.healthy()
     about = Subject("link", ("gpu02", "gpu05"))
-    report["findings"] = [Finding("GC-PERF-002", "error", ("gpu02", "gpu05"), "c", "f", subject=about).as_dict()]
+    report["findings"] = [Finding("GC-PERF-002", ("gpu02", "gpu05"), "c", "f", subject=about).as_dict()]
     assert grid.results(report)["gpu02"]["gpu05"] == "slow" and grid.results(report)["gpu05"]["gpu02"] == "ok"

@@ -18,11 +18,7 @@ import pytest
 import report_samples as samples
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import ranks_results, verdict
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import (
-    ERROR,
-    Finding,
-    Subject,
-)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding, Subject
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.verdict import REPORT_VERSION
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import probe_ports
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import schema
@@ -54,8 +50,8 @@ def test_the_schema_is_one() -> None:
 
 
 def test_a_finding_of_the_code_fits() -> None:
-    bare = Finding("GC-NET-001", ERROR, ("n1",), "cause", "fix")
-    full = Finding("GC-NET-001", ERROR, (), "cause", "fix", subject=Subject("link", ("a", "b"), ports=((1, 2),)))
+    bare = Finding("GC-NET-001", ("n1",), "cause", "fix")
+    full = Finding("GC-NET-001", (), "cause", "fix", subject=Subject("link", ("a", "b"), ports=((1, 2),)))
     for finding in (bare, full):
         assert list(schema.violations(as_read(finding.as_dict()), schema.FINDING)) == []
         assert set(finding.as_dict()) == set(schema.FINDING["properties"])
