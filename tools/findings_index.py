@@ -1,7 +1,10 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Write the table of docs/findings/index.md from the pages beside it; with --check only say whether it is stale."""
+"""Write the table of docs/findings/index.md from the registry of findings; with --check only say whether it is stale.
+
+The head of each page is compared with the registry too, and edited by hand.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,14 @@ from pathlib import Path
 
 import project
 
+if __name__ == "__main__":
+    sys.path.insert(0, str(project.ROOT / ".ansible" / "collections"))
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import FINDINGS, Entry
+
 FOLDER = project.ROOT / "docs" / "findings"
 ID = r"GC-[A-Z]+-\d{3}"
 SECTIONS = ("Symptom", "Fix", "Cause", "Details")
-STAGES = ("static", "mesh", "collective", "openmpi", "facts", "all")
 #: The table of the index, and the comments around it.
 HEADING = "| id | severity | subject | stage | what is wrong |\n| --- | --- | --- | --- | --- |"
 BEGIN, END = "<!-- begin findings -->", "<!-- end findings -->"
@@ -25,8 +32,6 @@ TESTS = "tests.md"
 TESTS_HEADING = "| id | variable | test, or why there is none |"
 NOT_SHOWN = "not shown: "
 
-_TITLE = re.compile(rf"# ({ID}): (\S.*)")
-_COLUMNS = "| severity | subject | stage |"
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 #: How a row names a test: its file and its function.
 TEST = re.compile(r"`([\w./-]+\.py)::(\w+)`")
@@ -45,10 +50,6 @@ class Page:
     """
 
     id: str
-    title: str
-    severity: str
-    subject: str
-    stage: str
     sections: dict[str, str]
     shown_by: list[tuple[str, str]]
 
@@ -66,27 +67,29 @@ class Page:
         """The variables that the finding can name, each with a test that applies it, or with why there is none."""
         return [(variable, shown) for variable, shown in self.shown_by if variable]
 
-    @property
-    def row(self) -> str:
-        """Its row of the index."""
-        return f"| [{self.id}]({self.id}.md) | {self.severity} | {self.subject} | {self.stage} | {self.title} |"
+
+def row(entry: Entry) -> str:
+    """A row of the index."""
+    return f"| [{entry.id}]({entry.id}.md) | {entry.when} | {entry.subject} | {entry.stage} | {entry.title} |"
+
+
+def head(entry: Entry) -> str:
+    """How the page of a finding begins."""
+    columns = "| severity | subject | stage |\n| --- | --- | --- |"
+    return f"# {entry.id}: {entry.title}\n\n{columns}\n| {entry.when} | {entry.subject} | {entry.stage} |\n"
 
 
 def read(path: Path) -> Page:
     """One page.  Raises PageError with what its form lacks."""
+    if path.stem not in FINDINGS:
+        raise PageError(f"{path.name}: the registry declares no finding {path.stem}")
+    if not path.is_file():
+        raise PageError(f"{path.name}: the finding has no page")
     text = path.read_text(encoding="utf-8")
-    lines = text.splitlines()
-    title = _TITLE.fullmatch(lines[0]) if lines else None
-    if title is None or title.group(1) != path.stem:
-        raise PageError(f"{path.name}: the first line must be '# {path.stem}: what is wrong'")
-    if _COLUMNS not in lines[:5]:
-        raise PageError(f"{path.name}: no table '{_COLUMNS}' below the title")
-    cells = _cells(lines[lines.index(_COLUMNS) + 2])
-    if len(cells) != 3 or not re.match(r"(error|warning)\b", cells[0]) or cells[2].split(";")[0] not in STAGES:
-        raise PageError(f"{path.name}: severity, subject and stage are not understood: {cells}")
-    severity, subject, stage = cells
-    shown_by = rows(path.parent).get(path.stem, [])
-    page = Page(path.stem, title.group(2), severity, subject, stage, _sections(text), shown_by)
+    wanted = head(FINDINGS[path.stem])
+    if not text.startswith(wanted):
+        raise PageError(f"{path.name}: expected this head, from the registry:\n{wanted}")
+    page = Page(path.stem, _sections(text), rows(path.parent).get(path.stem, []))
     if tuple(page.sections) != SECTIONS:
         raise PageError(f"{path.name}: expected the sections {', '.join(SECTIONS)}, found {', '.join(page.sections)}")
     if not all(page.sections.values()):
@@ -132,15 +135,15 @@ def _sections(text: str) -> dict[str, str]:
 
 
 def pages(folder: Path = FOLDER) -> list[Page]:
-    """All pages, by id."""
-    return [read(path) for path in sorted(folder.glob("GC-*.md"))]
+    """All pages, by id: those that are there, and those that the registry wants."""
+    return [read(path) for path in sorted({*folder.glob("GC-*.md"), *(folder / f"{one}.md" for one in FINDINGS)})]
 
 
-def with_table(text: str, found: list[Page]) -> str:
+def with_table(text: str) -> str:
     """The index with its table replaced."""
     if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
         raise PageError(f"index.md must hold the lines {BEGIN} and {END} once each, in this order")
-    table = "\n".join([HEADING, *(page.row for page in found)])
+    table = "\n".join([HEADING, *map(row, FINDINGS.values())])
     return f"{text.split(BEGIN)[0]}{BEGIN}\n{table}\n{END}{text.split(END)[1]}"
 
 
@@ -152,7 +155,7 @@ def main(folder: Path = FOLDER) -> int:
     index = folder / "index.md"
     try:
         found = pages(folder)
-        wanted = with_table(index.read_text(encoding="utf-8"), found)
+        wanted = with_table(index.read_text(encoding="utf-8"))
     except PageError as error:
         print(error)
         return 1

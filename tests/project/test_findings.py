@@ -1,14 +1,14 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every finding has a page, every page has a finding, and what a page tells people to write or to run exists."""
+"""Registry, code and pages have the same findings, and what a page tells people to write or to run exists."""
 
 from __future__ import annotations
 
 import ast
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ import report_samples
 import yaml
 from findings_index import Page
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import FINDINGS
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.plan_overrides import HANDED_OVER
 
 PATHS = sorted(findings_index.FOLDER.glob("GC-*.md"))
@@ -47,14 +48,21 @@ def plugin_files() -> tuple[Path, ...]:
     return tuple(project.ROOT / file for file in files)
 
 
+def code() -> list[str]:
+    """The code of the plugins, without the registry."""
+    files = [path for path in plugin_files() if path.parts[-2:] != ("engine", "registry.py")]
+    return [path.read_text(encoding="utf-8") for path in files]
+
+
 def raised_in(source: str) -> set[str]:
-    """The ids that stand as whole strings in Python code, which is how a finding gets its id."""
-    return ids_in(ast.parse(source))
+    """The ids that stand as whole strings in Python code and are compared with nothing: how a finding gets its id."""
+    tree = ast.parse(source)
+    return ids_in(tree, {part for node in ast.walk(tree) if isinstance(node, ast.Compare) for part in ast.walk(node)})
 
 
-def ids_in(tree: ast.AST) -> set[str]:
-    """The same for a part of it."""
-    constants = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+def ids_in(tree: ast.AST, but: Collection[ast.AST] = ()) -> set[str]:
+    """All that stand in a part of it, but for those in other parts."""
+    constants = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and node not in but]
     return {value for value in constants if isinstance(value, str) and re.fullmatch(findings_index.ID, value)}
 
 
@@ -243,9 +251,15 @@ def test_every_command_of_a_page_names_the_inventory(path: Path) -> None:
 
 
 def test_every_finding_has_a_page_and_every_page_a_finding() -> None:
-    raised = set().union(*(raised_in(path.read_text(encoding="utf-8")) for path in plugin_files()))
-    assert sorted(raised - set(NAMES)) == [], "ids without a page"
-    assert sorted(set(NAMES) - raised) == [], "pages without an id"
+    assert sorted(set(FINDINGS) - set(NAMES)) == [], "findings without a page"
+    assert sorted(set(NAMES) - set(FINDINGS)) == [], "pages without a finding"
+
+
+def test_every_id_in_code_is_declared_and_every_declared_one_is_made() -> None:
+    named = set().union(*(ids_in(ast.parse(source)) for source in code()))
+    made = set().union(*map(raised_in, code()))
+    assert sorted(named - set(FINDINGS)) == [], "ids that the registry does not declare"
+    assert sorted(set(FINDINGS) - made) == [], "declared, and made nowhere"
 
 
 def test_no_text_of_a_plugin_names_a_finding_that_does_not_exist() -> None:
@@ -254,13 +268,13 @@ def test_no_text_of_a_plugin_names_a_finding_that_does_not_exist() -> None:
         for path in plugin_files()
         for one in re.findall(findings_index.ID, path.read_text(encoding="utf-8"))
     }
-    assert sorted(entry for entry in named if entry[1] not in NAMES) == []
+    assert sorted(entry for entry in named if entry[1] not in FINDINGS) == []
 
 
 def test_the_index_is_current() -> None:
     """`tools/findings_index.py` writes it."""
     index = (findings_index.FOLDER / "index.md").read_text(encoding="utf-8")
-    assert findings_index.with_table(index, findings_index.pages()) == index
+    assert findings_index.with_table(index) == index
 
 
 @each_page
@@ -289,12 +303,8 @@ def test_the_links_of_a_page_lead_somewhere(path: Path) -> None:
     assert [target for target in targets if target and not (findings_index.FOLDER / target).exists()] == []
 
 
-GOOD = """# GC-NET-001: inbound connections of a node fail
-
-| severity | subject | stage |
-| --- | --- | --- |
-| error | node | mesh |
-
+HEAD = findings_index.head(FINDINGS["GC-NET-001"])
+BODY = """
 ## Symptom
 
 It fails.
@@ -315,6 +325,7 @@ A rule.
 ## this is no heading
 ```
 """
+GOOD = HEAD + BODY
 ROWS = f"""# Tests
 
 {findings_index.TESTS_HEADING}
@@ -337,7 +348,7 @@ def written(folder: Path, text: str, rows: str = ROWS) -> Path:
 
 def test_a_page_is_read(tmp_path: Path) -> None:
     page = findings_index.read(written(tmp_path, GOOD))
-    assert (page.severity, page.subject, page.stage) == ("error", "node", "mesh")
+    assert page.id == "GC-NET-001" and tuple(page.sections) == findings_index.SECTIONS
     assert page.tests == [("tests/unit/test_x.py", "test_y"), ("molecule/faults/tests/test_x.py", "test_z")]
     assert page.variables == [
         ("`nccl_version`", "`molecule/faults/tests/test_x.py::test_z`: more"),
@@ -355,10 +366,12 @@ def test_a_test_that_is_missing_is_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
-        ("# GC-NET-001: ", "# GC-NET-002: ", "first line"),
-        ("| severity | subject | stage |", "| severity | subject |", "no table"),
-        ("| error | node | mesh |", "| error | node | connect |", "not understood"),
-        ("| error | node | mesh |", "| fatal | node | mesh |", "not understood"),
+        ("# GC-NET-001: ", "# GC-NET-002: ", "expected this head"),
+        ("connections of nodes fail", "connections of a node fail", "expected this head"),
+        ("| severity | subject | stage |", "| severity | subject |", "expected this head"),
+        ("| error | node", "| warning | node", "expected this head"),
+        ("| error | node", "| error | link", "expected this head"),
+        ("| mesh |", "| static |", "expected this head"),
         ("## Cause\n\nA rule.\n\n", "", "expected the sections"),
         ("\nA rule.\n", "", "empty"),
         ("```sh", "```yaml", "no command"),
@@ -390,14 +403,29 @@ def test_rows_of_another_form_are_refused(tmp_path: Path, old: str, new: str, pr
         findings_index.read(written(tmp_path, GOOD, ROWS.replace(old, new)))
 
 
-def test_the_table_is_made_of_the_pages(tmp_path: Path) -> None:
-    written(tmp_path, GOOD)
-    index = f"text\n{findings_index.BEGIN}\nold\n{findings_index.END}\nmore\n"
-    made = findings_index.with_table(index, findings_index.pages(tmp_path))
-    assert "| [GC-NET-001](GC-NET-001.md) | error | node | mesh | inbound connections of a node fail |" in made
-    assert made.startswith("text\n") and made.endswith("\nmore\n") and "old" not in made
+def test_pages_are_those_that_are_there_and_those_that_the_registry_wants(tmp_path: Path) -> None:
+    for page in findings_index.FOLDER.glob("*.md"):
+        (tmp_path / page.name).write_text(page.read_text(encoding="utf-8"), encoding="utf-8")
+    assert [page.id for page in findings_index.pages(tmp_path)] == sorted(FINDINGS)
+    (tmp_path / "GC-NET-001.md").rename(tmp_path / "GC-NET-099.md")
+    with pytest.raises(findings_index.PageError, match=r"GC-NET-001\.md: the finding has no page"):
+        findings_index.pages(tmp_path)
+    (tmp_path / "GC-NET-001.md").write_text(GOOD, encoding="utf-8")
+    with pytest.raises(findings_index.PageError, match=r"GC-NET-099\.md: the registry declares no finding"):
+        findings_index.pages(tmp_path)
+
+
+def test_the_table_is_made_of_the_registry() -> None:
+    index = f"text\n{findings_index.BEGIN}\nstale\n{findings_index.END}\nmore\n"
+    made = findings_index.with_table(index)
+    assert (
+        "| [GC-NET-003](GC-NET-003.md) | error | directed link; or both directions of it | mesh | a link is closed |"
+        in made
+    )
+    assert "| [GC-CLOCK-001](GC-CLOCK-001.md) | warning; error above 300 s | node; none when" in made
+    assert made.startswith("text\n") and made.endswith("\nmore\n") and "stale" not in made
     with pytest.raises(findings_index.PageError):
-        findings_index.with_table("no markers", [])
+        findings_index.with_table("no markers")
 
 
 @pytest.mark.parametrize(
@@ -420,7 +448,9 @@ def test_who_names_variables_is_read_out_of_code(source: str, ids: set[str]) -> 
 
 def test_ids_are_read_out_of_code_and_not_out_of_texts() -> None:
     source = '"""About GC-NET-001."""\nID = "GC-NET-002"\nTEXT = "see GC-NET-003"\n'
+    source += 'one.id == "GC-NET-002" or one.id in ("GC-NET-004",)'
     assert raised_in(source) == {"GC-NET-002"}
+    assert ids_in(ast.parse(source)) == {"GC-NET-002", "GC-NET-004"}
 
 
 def test_what_a_fix_may_say() -> None:

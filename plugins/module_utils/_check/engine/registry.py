@@ -47,7 +47,7 @@ DIFFERENT = "the nodes that differ, or none when nobody is in the minority"
 SPEAKER = "the node that says so"
 # A table, and not formatted as code: id, severity, stage, title, subject, and when it has the other severity.
 # fmt: off
-_ROWS: tuple[tuple[str, ...], ...] = (
+ROWS: tuple[tuple[str, ...], ...] = (
     ("GC-CLOCK-001", WARNING, "static", "a clock is off",
      "node; none when all nodes differ from the controller alike", "above 300 s"),
     ("GC-DATA-001", ERROR, "collective", "all_reduce gave wrong sums",
@@ -195,7 +195,7 @@ _ROWS: tuple[tuple[str, ...], ...] = (
 )
 # fmt: on
 #: By id.
-FINDINGS = {row[0]: Entry(*row) for row in _ROWS}
+FINDINGS = {row[0]: Entry(*row) for row in ROWS}
 
 
 def severity(number: str, chosen: str = "") -> str:
