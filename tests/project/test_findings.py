@@ -210,7 +210,10 @@ def test_every_variable_that_a_finding_names_is_one_of_the_collection() -> None:
         if {"_check", "_packet_filter"} & set(path.parts)
         for key in keys_in(path.read_text(encoding="utf-8"), rf"({roles}|gpu_cluster)_[a-z0-9_]+")
     }
-    assert {("findings.py", "cluster_firewall_ipv6_rpfilter"), ("gpu_health.py", "nvidia_driver_reboot_ok")} <= named
+    assert {
+        ("packet_filter.py", "cluster_firewall_ipv6_rpfilter"),
+        ("gpu_health.py", "nvidia_driver_reboot_ok"),
+    } <= named
     assert [one for one in sorted(named) if one[1] not in variables()] == []
     # An inventory that repeats the port plan in another variable contradicts the next plan.
     assert [one for one in sorted(named) if one[1] in HANDED_OVER] == []
