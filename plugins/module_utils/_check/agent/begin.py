@@ -10,13 +10,9 @@ import platform
 import sys
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import launch, run_state
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import job_variables, launch, run_state
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.service import Run
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import (
-    job_variables,
-    limits,
-    worker_state,
-)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import limits, worker_state
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import files
 
 SPEC: dict[str, Any] = {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import job_variables
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import job_variables
 
 PREFIXES = ("GLOO_", "NCCL_", "TORCH_NCCL_")
 #: A key, which must not come into a report.

@@ -20,10 +20,11 @@ from typing import IO, Any
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import trust
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import (
     guardian,
+    job_variables,
     mpi_command,
     mpi_program,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import job_variables, mpi_output
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import mpi_output
 
 #: From SIGTERM, upon which mpirun ends its daemons and ranks on all nodes, to SIGKILL.
 TERM_SECONDS = 3

@@ -26,8 +26,11 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     site,
     together,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import DOWN, UP
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.job_variables import OF_SESSIONS
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import (
+    DOWN,
+    OF_SESSIONS,
+    UP,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files.environment import (
     GLOO_SOCKET_IFNAME,
 )

@@ -25,7 +25,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     site,
     together,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.job_variables import OF_SESSIONS
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import OF_SESSIONS
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files.paths import ENVIRONMENT
 
 #: What each node may have for itself: names of its cards and files, how it is called, and how much it logs.

@@ -19,5 +19,7 @@ STDERR_BYTES = 4096
 NO_JOB = "no job came from the controller within"
 #: A limit of a login that is none.
 UNLIMITED = -1
+#: The file with the variables that PAM gives to every session.
+OF_SESSIONS = "/etc/environment"
 #: ausearch(8) calls the last ten minutes "recent": what a run of the site playbook just before has caused.
 DENIAL_MINUTES = 10

@@ -20,8 +20,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import mpi_command, mpi_job
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import job_variables
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import (
+    job_variables,
+    mpi_command,
+    mpi_job,
+)
 
 EVENT = '{"gpu_cluster_mpi": "start", "rank": 0, "at": 0.0, "host": "n1"}'
 #: A child in a session of its own that holds standard output and does not die of SIGTERM, as ssh and daemons may.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import job_variables
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import job_variables
 
 
 def test_of_two_files_the_later_one_wins_and_each_value_has_its_file(tmp_path: Path) -> None:

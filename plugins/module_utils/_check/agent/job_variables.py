@@ -9,10 +9,9 @@ import contextlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import OF_SESSIONS
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files.paths import ENVIRONMENT
 
-#: That of PAM, which every session has.
-OF_SESSIONS = "/etc/environment"
 #: What a session and the launcher give to a job; later ones win.
 FILES = (OF_SESSIONS, ENVIRONMENT)
 
