@@ -28,7 +28,7 @@ def test_they_have_the_same_defaults() -> None:
     made = {name: templar.template(value) for name, value in templates.items()}
     found = {f"cluster_check_{name}": value for name, value in asdict(settings.Settings()).items()}
     assert found == {**DEFAULTS, **made}
-    assert DEFAULTS == {name: option["default"] for name, option in OPTIONS.items()}
+    assert {name: option["default"] for name, option in OPTIONS.items()} == DEFAULTS
 
 
 @pytest.mark.parametrize("name", sorted(name for name, option in OPTIONS.items() if "choices" in option))

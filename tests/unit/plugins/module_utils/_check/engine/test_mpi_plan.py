@@ -94,9 +94,9 @@ def test_true_asks_for_no_key_and_names_the_node_without_mpirun() -> None:
     assert (found["host"], found["lacking"]) == ("", ["n2"])
 
 
-@pytest.mark.parametrize(("value", "wanted_value"), [(True, "true"), ("False", "false"), ("auto", "auto"), ("yes", "true")])
-def test_a_value_as_yaml_may_read_it(value: Any, wanted_value: str) -> None:
-    assert mpi_plan.wanted_value(value) == wanted_value
+@pytest.mark.parametrize(("value", "choice"), [(True, "true"), ("False", "false"), ("auto", "auto"), ("yes", "true")])
+def test_a_value_as_yaml_may_read_it(value: Any, choice: str) -> None:
+    assert mpi_plan.wanted_value(value) == choice
 
 
 def test_another_value_is_refused() -> None:
