@@ -116,7 +116,7 @@ def torch(option: str) -> str:
 def repository(option: str) -> str:
     """What is said of an entry of the list of repositories."""
     entry = {"id": "site", "gpg_key": "/k", "gpg_fingerprints": ["0" * 40], option: ADDRESS}
-    _wishes, problems = spec.read_wishes([entry], {"/k": "the key"}, Node(9, "9", "x86_64"))
+    _specs, problems = spec.read_specs([entry], {"/k": "the key"}, Node(9, "9", "x86_64"))
     return " ".join(problem.sentence() for problem in problems if problem.variable.endswith(option))
 
 
