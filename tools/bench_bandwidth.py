@@ -26,6 +26,7 @@ import yaml
 
 sys.path.insert(0, str(project.ROOT / ".ansible" / "collections"))
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import payload
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import launch
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import bandwidth
 
@@ -58,7 +59,7 @@ def torchrun(nodes: int, number: int, ranks: int, address: str, port: int) -> li
 def here(ranks: int, program: list[str]) -> str:
     """Run all ranks on this machine, over the loopback interface."""
     with tempfile.TemporaryDirectory() as folder:
-        launch.write_payload(folder)
+        payload.write(folder, launch.PROGRAMS, 0o644)
         argv = [sys.executable, *torchrun(1, 0, ranks, "127.0.0.1", PORT), str(PROGRAM), *program]
         environment = {
             "PYTHONPATH": folder,
@@ -119,7 +120,7 @@ def on_lab(inventory: Path, program: list[str]) -> str:
 def packed() -> bytes:
     """The code of the check and the program, as a tar archive."""
     with tempfile.TemporaryDirectory() as folder:
-        launch.write_payload(folder)
+        payload.write(folder, launch.PROGRAMS, 0o644)
         shutil.copy(PROGRAM, folder)
         return subprocess.run(["tar", "c", "-C", folder, "."], capture_output=True, check=True).stdout
 
