@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import stat
 import time
 from collections.abc import Callable
@@ -31,6 +32,7 @@ VARIABLES = {
     "cluster_check_members": HOSTS,
     "cluster_check_samples": "8",
 }
+FILES = {"report.json", "report.txt", "report.html", "junit.xml", "report.prom"}
 Check = Callable[..., dict[str, Any]]
 
 
@@ -119,9 +121,12 @@ def test_answers_lead_to_the_next_orders_and_to_the_verdict(run: Check, printed:
     assert found["_ansible_verbose_override"] is True and printed[0] == found["headline"]
     report = json.loads((tmp_path / "reports" / "report.json").read_text())
     assert list(schema.violations(report)) == [] and report == json.loads(json.dumps(found["report"]))
-    assert "-i /srv/prod -i /srv/more" in json.dumps(report) and "<inventory>" not in json.dumps(report)
+    assert {path.name for path in (tmp_path / "reports").iterdir()} == FILES
+    assert report["findings"] and all("-i /srv/prod -i /srv/more" in one["reproduce"] for one in report["findings"])
+    assert "<inventory>" not in json.dumps(report) + "".join(printed)
     assert [one["name"] for one in report["times"]] == ["static", "launch", "mesh", "collective", "facts", "diagnosis"]
-    assert report["seconds"] == 5.2 and report["times"][-1]["seconds"] == 1.0
+    assert report["seconds"] == 5.2 and report["times"][-1] == {"name": "diagnosis", "begin_seconds": 4.25, "seconds": 1.0}
+    assert "took 5.2 s: static 1.0, launch 1.0, mesh 0.0, collective 0.0, facts 2.0, diagnosis 1.0" in printed
     # A judged check cannot go on.
     assert run(folder=begun["folder"])["failed"] is True
 
@@ -150,6 +155,46 @@ def test_long_answers_are_not_read_again_until_they_are_judged(run: Check, tmp_p
     assert report["bytes_per_second"] == {"n1": {"n2": 7}, "n2": {"n1": 7}}
 
 
+def over(run: Check, reports: Path) -> dict[str, Any]:
+    """A check in which no worker starts, before its verdict."""
+    found = run(settings={"report_dir": str(reports)})
+    answer(found, **{host: {"state": "failed", "error": "no torch", "openmpi": {}} for host in HOSTS})
+    facts = run(folder=found["folder"])
+    answer(facts, **{host: {"ansible_facts": {"gpu_node": {}}} for host in HOSTS})
+    return facts
+
+
+def test_a_disk_that_is_full_does_not_lose_the_verdict(run: Check, printed: list[str], tmp_path: Path) -> None:
+    """The kernel refuses the large files, as a disk does that fills up meanwhile."""
+    reports = tmp_path / "reports"
+    reports.mkdir()
+    (reports / "report.html").write_text("of an earlier run")
+    facts = over(run, reports)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, hard))
+    try:
+        result = run(folder=facts["folder"])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert result["verdict"] == "FAILED" and set(result["culprits"]) == {"n1", "n2"} and "failed" not in result
+    assert "report.html" in result["missing_files"] and "report.txt" not in result["missing_files"]
+    assert (reports / "report.html").read_text() == "of an earlier run"
+    assert {path.name for path in reports.iterdir()} == (FILES - set(result["missing_files"])) | {"report.html"}
+    finding = result["report"]["findings"][-1]
+    assert (finding["id"], finding["severity"], finding["hosts"]) == ("GC-FILE-001", "warning", ())
+    assert "report.html: File too large" in finding["evidence"]
+    told = f"WARNING GC-FILE-001: {finding['cause']}"
+    assert printed[0].startswith("FAILED: ") and told in printed
+    assert told in (reports / "report.txt").read_text(), "what could be written says what is missing"
+
+
+def test_a_folder_that_cannot_be_made_does_not_lose_the_verdict(run: Check, printed: list[str], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    result = run(folder=over(run, tmp_path / "file" / "reports")["folder"])
+    assert result["verdict"] == "FAILED" and set(result["missing_files"]) == FILES
+    assert any("Not a directory" in line for line in printed)
+
+
 def test_a_host_that_left_no_answer_has_failed(run: Check) -> None:
     begun = run()
     answer(begun, n1={"failed": True, "msg": "no room"})
@@ -167,6 +212,12 @@ def test_the_folder_of_the_reports_is_tried_before_the_check_costs_time(run: Che
     assert warning.startswith("on the controller: the reports cannot be written to ") and "File exists" in warning
     assert "The check goes on" in warning
     assert "warnings" not in run(settings={"report_dir": str(tmp_path / "new")})
+
+
+def test_the_room_for_the_reports_is_that_of_all_members(run: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check.folder, "problem", lambda where, members: f"{where} is small for {members}")
+    (warning,) = run(settings={"report_dir": "/reports", "members": [*HOSTS, "n3", "n4", "n5"]})["warnings"]
+    assert "/reports is small for 5. The check goes on" in warning
 
 
 def test_a_controller_that_can_keep_nothing_says_so(

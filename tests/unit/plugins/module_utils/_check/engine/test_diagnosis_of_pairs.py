@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A run with rounds of pairs, from what the modules return to the report, through the filters of the role."""
+"""A run with rounds of pairs, from what the nodes answer to the report."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.filter import collective as filters
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import diagnosis, plan
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import (
+    diagnosis,
+    plan,
+    ranks_localise,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.run_data import Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.verdict import Report
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import NO_JOB
@@ -68,12 +71,12 @@ def judged(
         for host in HOSTS
     }
     made = plan.make_plan(HOSTS, launch, probe, 1)
-    state = filters.collective_pairs(main, made, [4096, 65536])
+    state = ranks_localise.begin(made, main, [4096, 65536], 40)
     rounds = 0
     while state["next"]["pairs"]:
         rounds += 1
         run_id = f"r-p{state['next']['number']}"
-        jobs = filters.collective_pair_jobs(launch, state)
+        jobs = ranks_localise.jobs(state, launch, 1)
         assert sorted(jobs) == sorted(host for pair in state["next"]["pairs"] for host in pair)
         collect = {
             host: victim(run_id) if fails(*pair) else fine(run_id)
@@ -85,7 +88,7 @@ def judged(
         collect.update({host: over for host in collect if host in without_job})
         if died and rounds == 1:
             collect[died] = {"state": "died", "run_id": run_id, "error": "the worker ended with -9"}
-        state = filters.collective_pair_results(state, launch, collect, run_id)
+        state = ranks_localise.after(state, launch, collect, run_id)
     run = Run(
         run_id="r",
         backend="gloo",

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An answer that no program of a check gives is a failure of its node, and breaks no filter."""
+"""An answer that no program of a check gives is a failure of its node, and breaks the check of no other one."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import copy
 import json
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.filter import collective
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import steps
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import coordinator, settings
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import answers
 
 PORTS = [{"range": "rendezvous", "port": 29500}, {"range": "ephemeral", "port": 40000}]
@@ -112,7 +112,7 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 @pytest.mark.parametrize("first", [1, time.time_ns() % 10**9])
-def test_no_answer_of_a_node_breaks_a_filter(first: int) -> None:
+def test_no_answer_of_a_node_breaks_a_check(first: int) -> None:
     hosts = ["n1", "n2", "n3"]
     taken = 0
     for seed in range(first, first + 1500):
@@ -128,22 +128,28 @@ def test_no_answer_of_a_node_breaks_a_filter(first: int) -> None:
             brought[step][host] = answers.checked(step, one)
         taken += sum("failed" not in brought[step]["n2"] for step in GOOD)
         try:
-            filters(hosts, **brought)
+            check(hosts, brought)
+            # Where nothing fails in the mesh all of them take part.
+            check(hosts, {**brought, "probe": {host: {"started": True, "links": []} for host in hosts}})
         except Exception as error:
             raise AssertionError(f"seed {seed}: {error!r}") from error
     assert taken > 1500
 
 
-def filters(hosts: list[str], launch: Any, probe: Any, go: Any, collect: Any) -> None:
-    """The way of the answers through the filters of the role."""
-    del go
-    book: Callable[..., Any] = collective.collective_book
-    json.loads(book(launch, hosts))
-    planned = collective.collective_plan(launch, probe, hosts)
-    made = collective.collective_plan(launch, {host: {"links": []} for host in hosts}, hosts)
-    for plan in (planned, made):
-        state = collective.collective_pairs(collect, plan, [4096])
-        if state["next"]["pairs"]:
-            collective.collective_pair_jobs(launch, state)
-            state = collective.collective_pair_results(state, launch, collect, "run-1")
-        collective.collective_mpi_job(launch, plan, collect, pairs=state, user="train")
+def check(hosts: list[str], brought: dict[str, dict[str, Any]]) -> None:
+    """The way of these answers through a whole check, to its report."""
+    play = settings.Play(hosts, hosts, len(hosts), 5)
+    found = settings.read({"members": hosts, "user": "train"}, play)
+    state = coordinator.begin(found, play, run_id="run-1", nonce="0" * 32, now=0.0)
+    state, orders = coordinator.advance(state, {}, 0.0)
+    while orders:
+        run_id = orders.common.get("run_id")
+        if orders.step == "probe_begin":
+            given = {host: {"started": True} for host in hosts}
+        else:
+            given = brought.get(orders.program, {host: {"failed": True, "msg": "none"} for host in hosts})
+        # A worker of a round of pairs has the name of its round.
+        named = {host: {"run_id": run_id} for host, one in given.items() if one.get("run_id") == "run-1"}
+        given = {host: {**one, **named.get(host, {})} for host, one in given.items()}
+        state, orders = coordinator.advance(state, {host: given[host] for host in orders.hosts}, 0.0)
+    coordinator.judge(state)
