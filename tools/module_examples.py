@@ -18,14 +18,7 @@ MODULES = project.ROOT / "plugins" / "modules"
 #: Writes the answers of all tasks.
 CALLBACKS = project.ROOT / "tests" / "ansible_core" / "callback_plugins"
 #: What the examples take from the inventory or from earlier tasks.
-VARIABLES: dict[str, Any] = {
-    "run_id": "20260101t000000z-example",
-    "nonce": "0123456789abcdef0123456789abcdef",
-    "hosts_block_text": "192.0.2.11 n1\n",
-    "plan": {},
-    "common_members": [],
-    "common_port_plan": {},
-}
+VARIABLES: dict[str, Any] = {"hosts_block_text": "192.0.2.11 n1\n"}
 
 
 def names(kind: str) -> set[str]:

@@ -9,23 +9,33 @@ import json
 from typing import Any
 
 import yaml
-from lab_cluster import PROJECT, Cluster
+from lab_cluster import Cluster
+
+#: A check needs two members, and there may be one node only.
+SETTINGS = {
+    "members": "{{ common_members | map(attribute='name') | list + ['nobody'] }}",
+    "known_members": "{{ common_members }}",
+    "port_plan": "{{ common_port_plan }}",
+    "user": "train",
+}
+ANSWER = "check.folder ~ '/answers-0/' ~ inventory_hostname ~ '.json'"
+KEPT = f"{{{{ (lookup('ansible.builtin.file', {ANSWER}) | from_json).static }}}}"
 
 
 def looks(cluster: Cluster, *arguments: str) -> dict[str, dict[str, Any]]:
-    """What the example of the module reads, of each node."""
-    source = (PROJECT / "plugins/modules/collective_static.py").read_text()
-    example = yaml.safe_load(source.split('EXAMPLES = r"""')[1].split('"""')[0])
+    """What the first step of a check reads, of each node."""
     cluster_facts = {"name": "baremetal.gpu_cluster.common", "tasks_from": "cluster"}
-    keep = {"content": "{{ static.static | to_json }}", "dest": f"{cluster.reports}/{{{{ inventory_hostname }}}}.json"}
+    begin = {"baremetal.gpu_cluster.check": {"settings": SETTINGS}, "register": "check", "run_once": True}
+    keep = {"content": "{{ kept | to_json }}", "dest": f"{cluster.reports}/{{{{ inventory_hostname }}}}.json"}
     play = {
         "hosts": "gpu_cluster",
         "gather_facts": False,
         "become": True,
         "tasks": [
             {"ansible.builtin.import_role": cluster_facts},
-            *example,
-            {"ansible.builtin.copy": keep, "delegate_to": "localhost", "become": False},
+            begin,
+            {"baremetal.gpu_cluster.check_step": {"folder": "{{ check.folder }}"}},
+            {"ansible.builtin.copy": keep, "delegate_to": "localhost", "become": False, "vars": {"kept": KEPT}},
         ],
     }
     book = cluster.reports / "look.yml"

@@ -58,7 +58,14 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Take the step
+- name: Begin the check
+  baremetal.gpu_cluster.check:
+    settings:
+      members: "{{ groups['gpu_cluster'] }}"
+  run_once: true
+  register: check
+
+- name: Take its first step
   baremetal.gpu_cluster.check_step:
     folder: "{{ check.folder }}"
   timeout: "{{ check.timeouts[inventory_hostname] | default(check.timeout_seconds) }}"

@@ -62,7 +62,7 @@ EXAMPLES = r"""
 - name: Accept all of them, on a network that is trusted
   baremetal.gpu_cluster.host_key_accept:
     known_hosts: "{{ inventory_dir }}/.known_hosts"
-    probes: "{{ hostvars | baremetal.gpu_cluster.collective_results(ansible_play_hosts, 'host_key') }}"
+    probes: "{{ dict(ansible_play_hosts | zip(ansible_play_hosts | map('extract', hostvars, 'host_key'))) }}"
     consent: true
   run_once: true
 """

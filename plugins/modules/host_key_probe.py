@@ -65,7 +65,7 @@ EXAMPLES = r"""
 - name: Accept those that somebody vouched for
   baremetal.gpu_cluster.host_key_accept:
     known_hosts: "{{ inventory_dir }}/.known_hosts"
-    probes: "{{ hostvars | baremetal.gpu_cluster.collective_results(ansible_play_hosts, 'host_key') }}"
+    probes: "{{ dict(ansible_play_hosts | zip(ansible_play_hosts | map('extract', hostvars, 'host_key'))) }}"
   run_once: true
 """
 

@@ -53,7 +53,7 @@ EXAMPLES = r"""
 - name: Say how the rebuilt node differs
   baremetal.gpu_cluster.node_differences:
     rebuilt: [gpu07]
-    results: "{{ hostvars | baremetal.gpu_cluster.collective_results(ansible_play_hosts, 'snapshot') }}"
+    results: "{{ dict(ansible_play_hosts | zip(ansible_play_hosts | map('extract', hostvars, 'snapshot'))) }}"
   run_once: true
 """
 

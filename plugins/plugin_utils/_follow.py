@@ -24,8 +24,6 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import progress
 from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _node_program, _progress
 
-#: As the module has it.
-WAIT_SECONDS = 60
 #: A look waits for the end of the ranks this long, the first one not at all.
 LOOK_SECONDS = 1
 #: The node does not answer then; the results are asked for instead.
@@ -67,11 +65,8 @@ def follow(
 
     Whatever goes wrong in a look ends the showing, and nothing else.
     """
-    try:
-        wait_seconds = int(arguments.get("wait_seconds", WAIT_SECONDS))
-        command = _command(action, str(arguments.get("run_id")), task_vars)
-    except (AnsibleError, ValueError, run_state.UnitError):
-        return {}
+    wait_seconds = arguments["wait_seconds"]
+    command = _command(action, arguments["run_id"], task_vars)
     began = time.monotonic()
     watch = progress.Collective(began)
     seconds = 0

@@ -103,19 +103,20 @@ def test_the_check_runs_with_become(cluster: NetCluster, tmp_path: Path) -> None
     returncode, text, answers = play(cluster, f"{project.COLLECTION}.check", tmp_path)
     assert broken(answers) == []
     assert returncode == 0 and "PASSED" in text, text[-3000:]
-    steps = ("static", "launch", "probe", "go", "collect", "diagnose")
-    assert {f"{project.COLLECTION}.collective_{step}" for step in steps} <= {answer["action"] for answer in answers}
+    (report,) = [answer["result"]["report"] for answer in answers if "report" in answer["result"]]
+    assert [stage["result"] for stage in report["stages"]][:3] == ["passed"] * 3, report["stages"]
 
 
 def test_text_of_a_node_is_no_template(tmp_path: Path) -> None:
-    """As the roles do it: results of all hosts in a variable, and a filter that makes new text of them.
+    """As the playbooks do it: results of all hosts in a variable, and a filter that makes new text of them.
 
     The other way, an expression that reads hostvars itself, is evaluated by ansible-core before 2.19.
     """
     evaluated = tmp_path / "evaluated"
     template = f"{{{{ lookup('ansible.builtin.pipe', 'touch {evaluated}') }}}}"
     (tmp_path / "text").write_text(template, encoding="utf-8")
-    gathered = f"hostvars | {project.COLLECTION}.collective_results(['n1'], 'answer')"
+    results = "map('extract', hostvars) | map(attribute='answer', default={})"
+    gathered = f"dict(ansible_play_hosts_all | zip(ansible_play_hosts_all | {results}))"
     text = f"map('string') | list | string | {project.COLLECTION}.node_text"
     tasks = [
         {"ansible.builtin.command": f"cat {tmp_path}/text", "register": "answer"},

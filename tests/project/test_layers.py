@@ -72,8 +72,6 @@ HEAD = """\
 #: Where a program is made ready for a node: the name of the program to the modules that it starts with.
 SITES: dict[str, dict[str, list[ModuleType]]] = {
     "action/check_step.py": {f"sent {name}": [step, command] for name, step in programs.SENT.items()},
-    "action/collective_launch.py": {"sent launch": [programs.SENT["launch"], command]},
-    "action/collective_static.py": {"sent static": [programs.SENT["static"], command]},
     "action/gpu_node_facts.py": {"sent facts": [programs.SENT["facts"], command]},
     "plugin_utils/_follow.py": {"progress of the ranks": [progress_note]},
     "module_utils/_check/agent/facts_nccl.py": {"question to NCCL": [nccl_question]},

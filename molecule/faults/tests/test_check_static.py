@@ -109,7 +109,7 @@ def test_healthy_nodes_have_no_findings_of_the_static_stage(cluster: Cluster) ->
     assert ended.code == 0 and ended.report["findings"] == [], ended.text
 
 
-def test_the_example_of_the_module_reads_every_node(cluster: Cluster, nodes: list[str]) -> None:
+def test_every_node_is_read(cluster: Cluster, nodes: list[str]) -> None:
     for static in looks(cluster).values():
         # A third of a second for the ARP probes, and little else; other tests keep this machine busy.
         assert static["seconds"] < 3, static["seconds"]

@@ -42,7 +42,7 @@ def pause_a_node(cluster: Cluster, tmp_path: Path) -> None:
         # In the middle of the collective: its ranks have their job.
         running = 'grep -l \'"state": "running"\' /run/gpu-cluster-check/*/out/state.json 2>/dev/null | wc -l'
         wait_for(lambda: cluster.lab("exec", node, "sh", "-c", running).strip() == "1", 60, f"the ranks of {node}")
-        # The controller waits in collective_collect by then: a call that is under way when the node stops answering.
+        # The controller waits in the step collect by then: a call that is under way when the node stops answering.
         time.sleep(3)
         cluster.lab("pause", node)
         paused = time.monotonic()

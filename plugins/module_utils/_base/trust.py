@@ -24,8 +24,8 @@ OF_AN_ENVIRONMENT = ("pyvenv.cfg", "bin/python*", "lib*/python3*", "lib*/python3
 #: So many are named.
 MOST_NAMED = 3
 FIX = (
-    "have the user who trains run the ranks (user of collective_launch, cluster_check_user of the role), or give the "
-    "environment to root: chown -R root: and chmod -R go-w"
+    "have the user who trains run the ranks (cluster_check_user), or give the environment to root: chown -R root: and "
+    "chmod -R go-w"
 )
 
 

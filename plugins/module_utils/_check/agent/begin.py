@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the module collective_launch does, for the module and for the program that is sent in its place."""
+"""The step launch on a node: start the worker of a check."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def ephemeral_range() -> list[int]:
 
 
 def port_plan(params: dict[str, Any], ephemeral: list[int]) -> list[dict[str, Any]]:
-    """All ranges, the rendezvous first.  given: the module's options."""
+    """All ranges, the rendezvous first.  params: as ``SPEC`` has it."""
     return [
         {"name": "rendezvous", "first": params["rendezvous_first"], "last": params["rendezvous_last"]},
         {"name": "ephemeral", "first": ephemeral[0], "last": ephemeral[1]},
@@ -72,7 +72,7 @@ def port_plan(params: dict[str, Any], ephemeral: list[int]) -> list[dict[str, An
 
 
 def openmpi(params: dict[str, Any]) -> dict[str, Any]:
-    """What there is for a job of Open MPI.  given: the module's options."""
+    """What there is for a job of Open MPI.  params: as ``SPEC`` has it."""
     mpirun = f"{params['openmpi_prefix']}/bin/mpirun"
     return {
         "prefix": params["openmpi_prefix"],
@@ -92,7 +92,7 @@ def wrong_ranges(ranges: list[dict[str, Any]]) -> list[str]:
 
 
 def run_step(run: Run, params: dict[str, Any]) -> dict[str, Any]:
-    """Start the worker.  given: as ``SPEC`` has it.  Returns the result of the module."""
+    """Start the worker.  params: as ``SPEC`` has it."""
     ephemeral = ephemeral_range()
     ranges = port_plan(params, ephemeral)
     wrong = limits.out_of_range(params) + wrong_ranges(ranges)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the module collective_static does, for the module and for the program that is sent in its place."""
+"""The step static on a node: what it says of itself."""
 
 from __future__ import annotations
 

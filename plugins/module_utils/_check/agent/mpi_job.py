@@ -239,7 +239,7 @@ def asked(
 
 
 def run(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The whole stage on this node.  given: the options of collective_mpi."""
+    """The whole stage on this node.  given: as ``mpi_step.SPEC`` has it."""
     run_id, prefix, nodes, user = given["run_id"], given["prefix"], given["nodes"], given["user"]
     who = owner(user)
     variables = job_variables.values()

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module collective_mpi without Ansible: its arguments, and what it returns."""
+"""The steps openmpi and openmpi_clear on a node: run mpirun, or end what it has left."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RESULTS = (
 
 
 def run_step(_run: Any, params: dict[str, Any]) -> dict[str, Any]:
-    """Run mpirun, or end what it has left.  given: as ``SPEC`` has it.  Returns the result of the module."""
+    """Run mpirun, or end what it has left.  params: as ``SPEC`` has it."""
     wrong = limits.out_of_range(params)
     if not params["clear"] and len(params["nodes"]) < 2:
         wrong.append(f"nodes has {len(params['nodes'])} nodes, an all_reduce needs at least 2")

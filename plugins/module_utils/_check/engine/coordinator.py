@@ -189,7 +189,7 @@ def run_of(state: State) -> Run:
         openmpi_job=state["mpi_job"],
         openmpi=results[OPENMPI],
         user=settings.user,
-        started=datetime.fromtimestamp(state["started"], timezone.utc).strftime(step_times.FORMATS[0]),
+        started=datetime.fromtimestamp(state["started"], timezone.utc).strftime(step_times.FORMAT),
         strict=settings.strict,
         check_mode=state["check_mode"],
         limits=settings.limits or {},

@@ -16,7 +16,7 @@ ROUND_SECONDS = 3
 #: What a rank may need for the first use of its GPU, before it comes to the rendezvous: without nvidia-persistenced the
 #: driver wakes all GPUs of a node one after the other, 1 to 3 s each (NVIDIA, Driver Persistence).
 GPU_SECONDS = 30
-#: Ports that a node probes at once, and how many timeouts each such window may take, as collective_probe documents it.
+#: Ports that a node probes at once, and how many timeouts each such window may take, as docs/check-protocol.md says.
 PORTS_AT_ONCE = 4000
 TIMEOUTS_EACH = 9
 #: Ranges of the port plan: rendezvous, ephemeral, mpi and extra ports.

@@ -50,8 +50,8 @@ def findings(
 ) -> list[Finding]:
     """Judge the links between ``hosts``, which are those that probed, in rank order.
 
-    probe: host to the result of collective_probe.  static: host to that of collective_static.  labels: host to its
-    labels.  ranges: host to the ``ranges`` of collective_launch.  addresses: host to its address on the data network.
+    probe: host to the answer to the step probe.  static: host to that to static.  labels: host to its labels.  ranges:
+    host to the ``ranges`` of its launch.  addresses: host to its address on the data network.
     plan: the port plan of the role common.  What is not given is not used: the findings say less then.
     """
     links = mesh_links.read(hosts, probe)

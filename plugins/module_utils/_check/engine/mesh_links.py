@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What all nodes saw of the mesh: the ``links`` of collective_probe as typed values, and as tables for a report.
+"""What all nodes saw of the mesh: the ``links`` of the probes as typed values, and as tables for a report.
 
 Pure, on the controller.
 """
@@ -115,7 +115,7 @@ def _blocked(given: Iterable[Mapping[str, Any]]) -> dict[str, Spans]:
 
 
 def read(hosts: Sequence[str], probe: Results) -> Links:
-    """The links between these hosts.  probe: host to the result of collective_probe; a host may have none."""
+    """The links between these hosts.  probe: host to the answer to the step probe; a host may have none."""
     wanted = set(hosts)
     return {
         (source, row["host"]): Link(

@@ -15,7 +15,7 @@ CHOICES = (AUTO, YES, NO)
 
 NOT_WANTED = "cluster_check_openmpi is false"
 TOO_FEW = "fewer than two nodes took part in the collective to its end"
-NO_PREFIX = "collective_launch was not told where Open MPI is"
+NO_PREFIX = "cluster_check_openmpi_prefix is empty"
 NO_MPIRUN = "there is no %s on %s"
 NO_KEY = "%s has no key of the role ssh_mesh on %s"
 NO_USER = "cluster_check_user is empty, and root starts no mpirun"

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What collective_mpi returned, rank by rank and node by node.  Pure."""
+"""What the step openmpi returned, rank by rank and node by node.  Pure."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def _short_names(hostnames: Mapping[str, str]) -> dict[str, str]:
 
 
 def read(job: Mapping[str, Any], given: Mapping[str, Any], launch: Mapping[str, Mapping[str, Any]]) -> Results:
-    """job: what ``plan.make_job`` returned.  given: of collective_mpi.  launch: host to the result of that module."""
+    """job: what ``plan.make_job`` returned.  given: the answer to the step openmpi.  launch: host to that to launch."""
     hosts = [one["host"] for one in job["nodes"]]
     hostnames = {host: launch.get(host, {}).get("hostname", host) for host in hosts}
     places = {spelled(one["address"]): one["host"] for one in job["nodes"]}

@@ -69,7 +69,7 @@ def begin(
 ) -> State:
     """The state before the first round; with no next pairs where pairs would tell nothing new.
 
-    the_plan: what ``plan.make_plan`` returned, or nothing.  collect: host to the result of collective_collect.
+    the_plan: what ``plan.make_plan`` returned, or nothing.  collect: host to the answer to the step collect.
     sizes_bytes and deadline_seconds: those of the run, which no round exceeds.
     """
     hosts = list(the_plan.get("hosts", []))
@@ -164,7 +164,7 @@ def tried(state: Mapping[str, Any]) -> list[list[Tried]]:
 def jobs(state: Mapping[str, Any], launch: Results, ranks_per_node: int) -> dict[str, dict[str, Any]]:
     """Host to what it is told to run: ``ranks``, ``world_size``, ``master_address`` and ``master_port``.
 
-    launch: host to the result of collective_launch in this round.  Of a pair with a node whose worker does not listen
+    launch: host to the answer to the step launch of this round.  Of a pair with a node whose worker does not listen
     nobody runs anything.
     """
     found = {}
@@ -190,7 +190,7 @@ def _listens(launch: Results, host: str) -> bool:
 def after(state: State, launch: Results, collect: Results, run_id: str, labels: Labels | None = None) -> State:
     """The state after a round.
 
-    collect: host to the result of collective_collect.  run_id: that of this round; a result of another one is that of
+    collect: host to the answer to the step collect.  run_id: that of this round; a result of another one is that of
     a host that has given no answer since.
     """
     answers = {host: result for host, result in collect.items() if result.get("run_id") == run_id}

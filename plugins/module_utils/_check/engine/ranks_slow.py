@@ -31,7 +31,7 @@ MOST_SECONDS = 7200
 def findings(collect: Results, ranks: Sequence[Rank]) -> list[Finding]:
     """One finding, which accuses nobody, when the deadline came while all ranks were at work.
 
-    collect: host to the result of collective_collect, with the ``progress_note`` of rank 0.  ranks: all of the plan.
+    collect: host to the answer to the step collect, with the ``progress_note`` of rank 0.  ranks: all of the plan.
     """
     note = at_work(collect, ranks)
     if note is None or left_no_time(collect, ranks):

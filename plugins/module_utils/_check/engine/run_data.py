@@ -17,7 +17,7 @@ class Run:
     """The results of all steps, and what they were meant for.
 
     members: the whole cluster, in rank order.  selected: the members this run was meant for (all but those excluded by
-    ``--limit``).  static, launch, probe, go, collect: host to the result of that module; a host without a result was
+    ``--limit``).  static, launch, probe, go, collect: host to the answer to that step; a host without a result was
     lost on the way.  plan: what ``plan.make_plan`` returned.  facts: host to what gpu_node_facts read, empty for a host
     without.  unreachable: host to what Ansible said, where it could not be reached after the measurement.  pins: host
     to the variables of its inventory that are compared with the facts.  known_members and port_plan: as the role common
@@ -25,7 +25,7 @@ class Run:
     empty for root.  started: ISO 8601, UTC.  seconds: until now.  strict: a text that nothing explains fails the run.
     check_mode: only the static stage ran.  limits: as ``speed_limits.read`` takes them. pairs: the state of
     ``ranks.localise`` after its last round.  openmpi_job: what ``mpi.plan.make_job`` returned, empty where nobody
-    asked.  openmpi: host to the result of collective_mpi, of the one host that ran it.  broken: host to why its answers
+    asked.  openmpi: host to the answer to that step, of the one host that ran it.  broken: host to why its answers
     could not be judged and were left out.
     """
 

@@ -36,7 +36,7 @@ def findings(
 ) -> list[Finding]:
     """Every cause that can be seen before anything is started, the worst for a job first within each topic.
 
-    static: host to what collective_static returned under ``static``; hosts without an answer are left out.  members:
+    static: host to what the step static returned under ``static``; hosts without an answer are left out.  members:
     all of them, as role common gives them.  plan: the port plan as a dictionary (``PortPlan.as_dict``).  user: who runs
     the ranks, empty for root.  backend: of the run.  gpus: the hosts with an NVIDIA GPU.  pins: host to
     the variables of its inventory that are compared with what it has.  refusals: of ``judge_host_keys.refused``.

@@ -50,7 +50,7 @@ class Stale(NamedTuple):
 
 
 def refused(results: Mapping[str, Mapping[str, Any]]) -> set[tuple[str, str]]:
-    """From which node to which one mpirun's ssh did not get, for the host key.  results: of collective_mpi, by host."""
+    """From which node to which one mpirun's ssh did not get, for the host key.  results: of openmpi, by host."""
     return {
         (host, str(one["host"]))
         for host, given in results.items()

@@ -8,28 +8,15 @@ Clocks of nodes may differ, so none of them is asked.  A step ends where the nex
 
 from __future__ import annotations
 
-from calendar import timegm
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 #: What a step is called in a report, in the order of a run.  Others are shown as they are called.
 STATIC, LAUNCH, MESH, COLLECTIVE, OPENMPI, FACTS = "static", "launch", "mesh", "collective", "openmpi", "facts"
 DIAGNOSIS = "diagnosis"
 
-#: The time of a run's start, and the same with fractions of a second.
-FORMATS = ("%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def moment(text: str) -> float:
-    """Seconds since 1970 of a time in UTC, such as ``2026-01-31T12:00:00.25Z``.  ValueError where it is none."""
-    for form in FORMATS:
-        try:
-            found = datetime.strptime(text, form)
-        except ValueError:
-            continue
-        return timegm(found.timetuple()) + found.microsecond / 1e6
-    raise ValueError(text)
+#: The time of a run's start.
+FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def spans(began: Mapping[str, float], started: float, ended: float) -> list[dict[str, Any]]:

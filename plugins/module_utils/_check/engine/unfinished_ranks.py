@@ -143,7 +143,7 @@ def judge(
 ) -> Trouble:
     """Explain every rank that did not finish.
 
-    ranks: all of the plan.  collect: host to the result of collective_collect.  lost: hosts that have their finding for
+    ranks: all of the plan.  collect: host to the answer to the step collect.  lost: hosts that have their finding for
     that.  known: the findings so far.  addresses: host to the address on the data network.  versions: host to ``nccl``
     and ``open_mpi``, where known; that of torch the ranks tell themselves.
     """

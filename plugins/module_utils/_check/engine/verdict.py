@@ -100,10 +100,8 @@ class Report:
         return dict(asdict(self), findings=findings, schema_version=REPORT_VERSION, culprits=self.culprits)
 
 
-def timed(report: Report, started: float | None, began: Mapping[str, float], ended: float) -> Report:
+def timed(report: Report, started: float, began: Mapping[str, float], ended: float) -> Report:
     """The report with its times.  All times in seconds since 1970."""
-    if started is None:
-        return report
     return replace(
         report,
         seconds=max(0.0, round(ended - started, 1)),

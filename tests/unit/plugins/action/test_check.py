@@ -125,7 +125,8 @@ def test_answers_lead_to_the_next_orders_and_to_the_verdict(run: Check, printed:
     assert report["findings"] and all("-i /srv/prod -i /srv/more" in one["reproduce"] for one in report["findings"])
     assert "<inventory>" not in json.dumps(report) + "".join(printed)
     assert [one["name"] for one in report["times"]] == ["static", "launch", "mesh", "collective", "facts", "diagnosis"]
-    assert report["seconds"] == 5.2 and report["times"][-1] == {"name": "diagnosis", "begin_seconds": 4.25, "seconds": 1.0}
+    assert report["seconds"] == 5.2
+    assert report["times"][-1] == {"name": "diagnosis", "begin_seconds": 4.25, "seconds": 1.0}
     assert "took 5.2 s: static 1.0, launch 1.0, mesh 0.0, collective 0.0, facts 2.0, diagnosis 1.0" in printed
     # A judged check cannot go on.
     assert run(folder=begun["folder"])["failed"] is True

@@ -44,8 +44,6 @@ def task(module: str, **arguments: Any) -> dict[str, Any]:
 
 TASKS = [
     task("gpu_node_facts"),
-    task("collective_launch", run_id="run-1", nonce="0" * 32, address="192.0.2.1", interface="lo", torch_python="/x"),
-    task("collective_go", run_id="run-1", ranks=[0], world_size=1, master_address="192.0.2.1", master_port=29500),
     {
         f"{OURS}.check": {"settings": {"members": ["n1", "n2"], "progress": "never"}},
         "register": "check",

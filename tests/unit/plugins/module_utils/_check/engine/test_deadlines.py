@@ -60,7 +60,7 @@ def test_a_worker_lives_until_all_steps_of_all_nodes_are_over(hosts: int, forks:
     """With a fault every node takes its longest time for the probe, and all of them take it at the same time."""
     found = dict(zip(NAMES, seconds(hosts, forks, "gloo", 0, 4, 3, 40)))
     launch = begin = fetch = go = collect = found["skew"]
-    # What collective_probe says of itself.
+    # What docs/check-protocol.md says of the probe.
     probe = found["probe_most"] + 32
     assert probe < found["probe"] - 10
     before_the_ranks = launch + begin + probe + fetch + go

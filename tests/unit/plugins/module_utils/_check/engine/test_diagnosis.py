@@ -632,7 +632,7 @@ def test_another_build_of_the_same_torch_explains_no_rank_that_died() -> None:
 
 
 def mpirun(**fields: Any) -> dict[str, Any]:
-    """What collective_mpi returned when no rank came up."""
+    """What the step openmpi returned when no rank came up."""
     ssh = [{"host": host, "code": 0, "text": "", "calling": []} for host in HOSTS[1:]]
     given = {"state": "finished", "code": 1, "seconds": 0.3, "events": [], "text": "", "ssh": ssh}
     return {**given, **fields}

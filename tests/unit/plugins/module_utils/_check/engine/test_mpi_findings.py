@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the all_reduce over Open MPI shows.
 
-recorded_mpi.json has what collective_mpi returned on three nodes that are network namespaces, with sshd on each, for
+recorded_mpi.json has what the step openmpi returned on three nodes that are network namespaces, with sshd on each, for
 both generations and one real fault after the other.  What could not be made there is made up from it.
 """
 
@@ -37,7 +37,7 @@ def judge(
     wanted: str = "auto",
     **fields: Any,
 ) -> Judgement:
-    """given: what collective_mpi returned on the first node."""
+    """given: what the step openmpi returned on the first node."""
     nodes = hosts or HOSTS
     tools = {"prefix": "/usr", "python": "/opt/python", "mpirun": True, "key": True}
     launch = {

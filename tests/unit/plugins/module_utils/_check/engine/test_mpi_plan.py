@@ -15,7 +15,7 @@ HOSTS = ["n1", "n2", "n3"]
 
 
 def launch(**changes: dict[str, Any]) -> dict[str, Any]:
-    """The results of collective_launch; changes by host."""
+    """The answers to the step launch; changes by host."""
     tools = {"prefix": "/usr", "python": "/opt/python", "mpirun": True, "key": True}
     return {
         host: {"address": f"192.0.2.{number}", "openmpi": {**tools, **changes.get(host, {})}}

@@ -5,36 +5,9 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-
-import pytest
-
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import step_times
 
 START = 1769860800.0
-
-
-@pytest.fixture(name="far_east")
-def other_time_zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    with monkeypatch.context() as patch:
-        patch.setenv("TZ", "Asia/Kolkata")
-        time.tzset()
-        yield
-    time.tzset()
-
-
-@pytest.mark.usefixtures("far_east")
-def test_a_time_is_read_whatever_the_time_zone() -> None:
-    assert time.timezone == -19800
-    assert step_times.moment("2026-01-31T12:00:00Z") == START
-    assert step_times.moment("2026-01-31T12:00:00.250000Z") == START + 0.25
-
-
-@pytest.mark.parametrize("text", ["", "12:00", "2026-01-31T12:00:00", "2026-01-31T12:00:00+01:00", "None"])
-def test_what_is_no_time_in_utc_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r".*"):
-        step_times.moment(text)
 
 
 def test_a_step_ends_where_the_next_one_begins() -> None:

@@ -35,7 +35,7 @@ def test_every_file_can_be_written_whatever_a_node_sent() -> None:
 
 
 def test_a_run_that_does_not_know_when_it_started() -> None:
-    """As docs/examples/all_reduce.yml has it: the time is optional there."""
+    """As a report that was not made by a check may have it."""
     found = files.contents(dict(samples.faulty(), started=""))
     assert "start_timestamp" not in found["report.prom"] and "timestamp=" not in found["junit.xml"]
     assert "at an unknown time" in found["report.txt"] and "unknown" in found["report.html"]
