@@ -14,6 +14,7 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import sanitize
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import programs
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.clock_offset import compared
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.coordinator import Orders
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import answers
 from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import (
     _answers,
@@ -53,7 +54,7 @@ class ActionModule(ActionBase):
         if host not in orders.hosts:
             return dict(result, changed=False, skipped=True)
         try:
-            answer = self._ask(orders.program, {**orders.common, **orders.hosts[host]}, variables)
+            answer = self._ask(orders, host, variables)
         except AnsibleConnectionFailure as error:
             kept.keep(step, host, {"unreachable": True, "msg": sanitize.clean(error)})
             raise
@@ -69,11 +70,11 @@ class ActionModule(ActionBase):
         result.update(_answers.listed(answer, SHOWN, getattr(programs.SENT.get(orders.program), "FACTS", ())))
         return result
 
-    def _ask(self, program: str, given: dict[str, Any], variables: dict[str, Any]) -> dict[str, Any]:
+    def _ask(self, orders: Orders, host: str, variables: dict[str, Any]) -> dict[str, Any]:
         """The answer to a step, as its program gives it or as a failure."""
-        self._task.args = given
-        answer = self._static(variables) if program == "static" else self._answer(program, given, variables)
-        return answers.checked(program, answer)
+        self._task.args = {**orders.common, **orders.hosts[host]}
+        answer = self._static(variables) if orders.program == "static" else self._answer(orders, host, variables)
+        return answers.checked(orders.program, answer)
 
     def _static(self, variables: dict[str, Any]) -> dict[str, Any]:
         """With the clock of the node compared with that of the controller."""
@@ -85,27 +86,28 @@ class ActionModule(ActionBase):
             static["clock"] = compared(before, static["epoch"], static["seconds"], after)
         return answer
 
-    def _answer(self, program: str, given: dict[str, Any], variables: dict[str, Any]) -> dict[str, Any]:
-        if program in SENT:
-            return SENT[program].run(self, variables)
-        waits = given.get("wait", True) and "progress" in given
-        line = _progress.line(given["progress"]) if waits else None
-        if program == "probe":
-            return self._probe(line, given, variables)
+    def _answer(self, orders: Orders, host: str, variables: dict[str, Any]) -> dict[str, Any]:
+        if orders.program in SENT:
+            return SENT[orders.program].run(self, variables)
+        line = _progress.line(orders.show["progress"]) if orders.show else None
+        if orders.program == "probe":
+            return self._probe(line, orders, variables)
         try:
-            left = _follow.follow(self, line, given, variables) if line and given.get("look") else {}
-            return self._there(program, variables, left)
+            left = {}
+            if line and orders.show["host"] == host:
+                left = _follow.follow(self, line, self._task.args, variables)
+            return self._there(orders.program, variables, left)
         finally:
             if line:
                 line.erase()
 
-    def _probe(self, line: _progress.Line | None, given: dict[str, Any], variables: dict[str, Any]) -> dict[str, Any]:
+    def _probe(self, line: _progress.Line | None, orders: Orders, variables: dict[str, Any]) -> dict[str, Any]:
         """With the number of links that are done, of all hosts."""
-        links = _progress.Sum.opened(f"mesh-{given['run_id']}") if line else None
+        links = _progress.Sum.opened(f"mesh-{orders.common['run_id']}") if line else None
         if line is None or links is None:
             # The book of many nodes is long.
-            return self._there("probe", variables, {}, piped="book" in given)
-        with _progress.counted(line, links, given["all_links"]):
+            return self._there("probe", variables, {}, piped="book" in orders.common)
+        with _progress.counted(line, links, orders.show["links"]):
             answer = self._there("probe", variables, {})
             links.add(len(answer.get("links") or []))
         return answer
@@ -114,4 +116,4 @@ class ActionModule(ActionBase):
         self, program: str, variables: dict[str, Any], changed: dict[str, Any], piped: bool = False
     ) -> dict[str, Any]:
         """By the program that is on the node since its launch."""
-        return _node_program.step(self, MODULE, variables, changed, piped=piped, program=program)
+        return _node_program.step(self, MODULE, program, variables, changed, piped)

@@ -11,7 +11,6 @@ has found a Python on the node, and over connections that pass no standard input
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shlex
 from collections.abc import Mapping
@@ -77,18 +76,6 @@ def takes_input(action: ActionBase) -> bool:
     return bool(connection.has_pipelining and (not become or getattr(become, "pipelining", become.name != "su")))
 
 
-def listed(value: Any) -> Any:
-    """The list in an argument that is JSON text.  What is none stays, and is refused as every wrong argument.
-
-    Ansible hands text over as it is, and evaluates a list entry by entry for each host.
-    """
-    if isinstance(value, str):
-        with contextlib.suppress(ValueError):
-            found = json.loads(value)
-            return found if isinstance(found, list) else value
-    return value
-
-
 def valid(action: ActionBase, spec: Mapping[str, Any]) -> dict[str, Any] | None:
     """The arguments of the task as a module would have them; None where only the module can tell.
 
@@ -134,32 +121,31 @@ def last_object(answer: Mapping[str, Any]) -> dict[str, Any]:
 def step(
     action: ActionBase,
     module: str,
+    program: str,
     task_vars: dict[str, Any],
     arguments: Mapping[str, Any],
     piped: bool = False,
-    program: str = "",
 ) -> dict[str, Any]:
     """Take a step of ``steps.STEPS`` with the program that launch has left: the result of its module.
 
-    module: the full name of the module.  arguments: in place of those of the task.  piped: through standard input,
-    because they are too long for a command, and for the log of sudo.  program: as ``Program`` has it.
+    module: the full name of the module.  program: the name of the step.  arguments: in place of those of the task.
+    piped: through standard input, because they are too long for a command, and for the log of sudo.
     """
-    name = program or module.rpartition("collective_")[2]
     params = None
     if not action._task.check_mode and (not piped or takes_input(action)):
-        params = valid(action, steps.SPECS[name])
+        params = valid(action, steps.SPECS[program])
     where = python(action, task_vars) if params is not None else ""
     if where and params is not None:
         text = json.dumps({**params, **arguments})
         try:
-            words = [where, "-S", "-m", steps.__name__, name, "-" if piped else text]
+            words = [where, "-S", "-m", steps.__name__, program, "-" if piped else text]
             folder = f"{run_state.run_dir(params['run_id'])}/payload"
             command = f"env PYTHONPATH={folder} PYTHONDONTWRITEBYTECODE=1 {shlex.join(words)}"
             answer = _called(action, command, text.encode() if piped else None)
         except (ValueError, run_state.UnitError):
             pass
         else:
-            return _answers.listed(answer, steps.RESULTS[name])
+            return _answers.listed(answer, steps.RESULTS[program])
     arguments = of_module(program, {**action._task.args, **arguments})
     answer = sanitize.from_node(action._execute_module(module, arguments, task_vars=task_vars))
-    return _answers.listed(answer, steps.RESULTS[name])
+    return _answers.listed(answer, steps.RESULTS[program])

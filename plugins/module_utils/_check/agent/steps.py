@@ -5,9 +5,9 @@
 
     steps.py probe|go|collect ARGUMENTS
 
-The modules of these names call them.  So does this program, which lies in the payload, with the arguments of the module
-as JSON, or ``-`` for standard input: to pack, send and unpack a module costs a node ten times as much of a processor,
-and three more round trips.
+The module check_step calls them.  So does this program, which lies in the payload, with the arguments as JSON, or ``-``
+for standard input: to pack, send and unpack a module costs a node ten times as much of a processor, and three more
+round trips.
 """
 
 from __future__ import annotations
@@ -64,24 +64,15 @@ PROBE: dict[str, Any] = {
     "wait": {"type": "bool", "default": True},
     "wait_seconds": {"type": "int", "default": 120},
     "ready_seconds": {"type": "float", "default": 0.0},
-    # For the action plugin, on the controller.
-    "progress": {"type": "str", "choices": ["auto", "always", "never"], "default": "never"},
-    "all_links": {"type": "int", "default": 0},
 }
 COLLECT: dict[str, Any] = {
     "run_id": {"type": "str", "required": True},
-    # For the action plugin, on the controller.
-    "progress": {"type": "str", "choices": ["auto", "always", "never"], "default": "never"},
-    "look": {"type": "bool", "default": False},
     "wait_seconds": {"type": "int", "default": 60},
 }
 
 
 def probe(run: Run, params: dict[str, Any]) -> dict[str, Any]:
-    """Begin the probe of all peers, and fetch what it found.  given: as ``PROBE`` has it.
-
-    Returns the result of the module.
-    """
+    """Begin the probe of all peers, and fetch what it found.  params: as ``PROBE`` has it."""
     run_id = params["run_id"]
     try:
         if params["book"]:
@@ -100,7 +91,7 @@ def probe(run: Run, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def go(_run: Run, params: dict[str, Any]) -> dict[str, Any]:
-    """Hand the worker its ranks.  given: as ``GO`` has it.  Returns the result of the module."""
+    """Hand the worker its ranks.  params: as ``GO`` has it."""
     data = {
         "ranks": params["ranks"],
         "deadline_seconds": params["deadline_seconds"],
@@ -114,7 +105,7 @@ def go(_run: Run, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def collect(run: Run, params: dict[str, Any]) -> dict[str, Any]:
-    """Wait for the ranks, end the worker.  given: as ``COLLECT`` has it.  Returns the result of the module."""
+    """Wait for the ranks, end the worker.  params: as ``COLLECT`` has it."""
     run_id = params["run_id"]
     try:
         try:

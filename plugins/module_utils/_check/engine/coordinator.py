@@ -72,7 +72,8 @@ class Orders(NamedTuple):
     step: name of the step.  program: ``static``, ``launch``, ``probe``, ``go``, ``collect``, ``mpi`` or ``facts``.
     title: for people.  timeout_seconds: until a host counts as failed.  timeouts: host to another such time.  common:
     arguments of the program that are the same for all hosts.  hosts: host to its further ones; who is not among them
-    takes no part in this step.
+    takes no part in this step.  show: what the controller shows meanwhile: ``progress``, the setting, and ``links``,
+    how many there are, or ``host``, that of rank 0, which knows how far the ranks are; empty where it shows nothing.
     """
 
     step: str
@@ -82,6 +83,7 @@ class Orders(NamedTuple):
     common: dict[str, Any]
     hosts: Hosts
     timeouts: dict[str, int]
+    show: dict[str, Any]
 
 
 def begin(
@@ -380,10 +382,13 @@ class _Work:
         seconds: int,
         hosts: Mapping[str, Mapping[str, Any]],
         timeouts: Mapping[str, int] | None = None,
+        show: Mapping[str, Any] | None = None,
         **common: Any,
     ) -> Orders:
         found = {host: dict(one) for host, one in hosts.items()}
-        return Orders(self.state["step"], program, title, seconds, common, found, dict(timeouts or {}))
+        return Orders(
+            self.state["step"], program, title, seconds, common, found, dict(timeouts or {}), dict(show or {})
+        )
 
     def static(self) -> Orders:
         hosts = {
@@ -449,11 +454,10 @@ class _Work:
             "Fetch what the probes have found",
             seconds,
             {host: {} for host in self.waiting(self.answers(LAUNCH))},
+            show={"progress": self.settings.progress, "links": nodes * (nodes - 1)},
             run_id=self.state["run_id"],
             wait_seconds=seconds - PROBE_SPARE,
             ready_seconds=deadlines.ready(seconds),
-            progress=self.settings.progress,
-            all_links=nodes * (nodes - 1),
         )
 
     def go(self) -> Orders:
@@ -488,11 +492,11 @@ class _Work:
             "Fetch the results and end the workers",
             wait + COLLECT_SPARE,
             {
-                host: {"wait_seconds": wait if host in made["hosts"] else 0, "look": host == made["master_host"]}
+                host: {"wait_seconds": wait if host in made["hosts"] else 0}
                 for host in self.waiting(self.answers(LAUNCH))
             },
+            show={"progress": self.settings.progress, "host": made["master_host"]},
             run_id=self.state["run_id"],
-            progress=self.settings.progress,
         )
 
     def _pairs_title(self, text: str) -> str:

@@ -64,7 +64,7 @@ class Step:
         return run
 
     def there(
-        self, action: Any, _module: str, _variables: Any, changed: dict[str, Any], piped: bool, program: str
+        self, action: Any, _module: str, program: str, _variables: Any, changed: dict[str, Any], piped: bool
     ) -> dict[str, Any]:
         self.asked.append((program, {**action._task.args, **changed}))
         self.piped = piped
@@ -75,8 +75,11 @@ class Step:
             raise self.answer
         return dict(self.answer)
 
-    def order(self, program: str, hosts: tuple[str, ...] = ("n1",), **common: Any) -> None:
-        orders = Orders(program, program, "Do it", 40, common, {host: {"of": host} for host in hosts}, {"n9": 30})
+    def order(
+        self, program: str, hosts: tuple[str, ...] = ("n1",), show: dict[str, Any] | None = None, **common: Any
+    ) -> None:
+        own = {host: {"of": host} for host in hosts}
+        orders = Orders(program, program, "Do it", 40, common, own, {"n9": 30}, show or {})
         self.folder.save({"step": program, "plan": {}, "answers": {}}, _check_folder.Step(0, orders))
 
     def run(self, folder: str = "") -> dict[str, Any]:
@@ -179,7 +182,7 @@ def test_links_that_are_fetched_are_counted(
     step: Step, tmp_path: Path, answer: Any, shown: list[str], counted: int
 ) -> None:
     (tmp_path / "mesh-run-1").write_bytes(b"." * 4)
-    step.order("probe", run_id="run-1", progress="always", all_links=6)
+    step.order("probe", show={"progress": "always", "links": 6}, run_id="run-1")
     step.answer = answer
     if isinstance(answer, BaseException):
         with pytest.raises(ConnectionError):
@@ -195,20 +198,20 @@ def test_a_controller_without_room_for_the_number_probes_all_the_same(
     step: Step, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(C, "DEFAULT_LOCAL_TMP", "/dev/null")
-    step.order("probe", run_id="run-1", progress="always", all_links=6)
+    step.order("probe", show={"progress": "always", "links": 6}, run_id="run-1")
     step.answer = LINKS
     step.run()
     assert step.kept()["n1"] == LINKS and step.shown == []
 
 
 @pytest.mark.parametrize(
-    ("look", "progress", "left"), [(True, "always", 42), (False, "always", 48), (True, "never", 48)]
+    ("host", "progress", "left"), [("n1", "always", 42), ("n2", "always", 48), ("n1", "never", 48)]
 )
 def test_the_node_of_rank_0_is_looked_at(
-    step: Step, monkeypatch: pytest.MonkeyPatch, look: bool, progress: str, left: int
+    step: Step, monkeypatch: pytest.MonkeyPatch, host: str, progress: str, left: int
 ) -> None:
     monkeypatch.setattr(check_step._follow, "follow", lambda *_arguments: {"wait_seconds": 42})
-    step.order("collect", run_id="run-1", progress=progress, look=look, wait_seconds=48)
+    step.order("collect", show={"progress": progress, "host": host}, run_id="run-1", wait_seconds=48)
     step.answer = COLLECTED
     assert step.run() == {"changed": False, "state": "finished"}
     ((_program, given),) = step.asked
@@ -217,7 +220,7 @@ def test_the_node_of_rank_0_is_looked_at(
 
 def test_nodes_that_are_not_looked_at_keep_the_terminal_tidy(step: Step, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_progress, "line", lambda _wanted: _progress.Line(80))
-    step.order("collect", run_id="run-1", progress="auto", look=False, wait_seconds=48)
+    step.order("collect", show={"progress": "auto", "host": "n2"}, run_id="run-1", wait_seconds=48)
     step.answer = COLLECTED
     step.run()
     assert step.shown == [_progress.ERASE]

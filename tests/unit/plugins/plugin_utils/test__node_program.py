@@ -35,7 +35,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _node
 
 GO = {"run_id": "run-1", "ranks": ["0"], "world_size": "2", "master_address": "192.0.2.11", "master_port": 29500}
 BY_MODULE = {"changed": False, "msg": "by the module"}
-MODULE = "baremetal.gpu_cluster.collective_go"
+MODULE = "baremetal.gpu_cluster.check_step"
 
 
 STEP = """
@@ -92,9 +92,9 @@ class Action:
         self.modules.append(given)
         return dict(BY_MODULE)
 
-    def step(self, python: str = sys.executable, piped: bool = False) -> dict[str, Any]:
+    def step(self, python: str = sys.executable, piped: bool = False, **changed: Any) -> dict[str, Any]:
         variables = {"ansible_python_interpreter": python} if python else {}
-        return _node_program.step(self, MODULE, variables, {}, piped)  # type: ignore[arg-type]
+        return _node_program.step(self, MODULE, "go", variables, changed, piped)  # type: ignore[arg-type]
 
     def sent(self, program: _node_program.Program, python: str = sys.executable) -> dict[str, Any]:
         variables = {"ansible_python_interpreter": python} if python else {}
@@ -136,6 +136,12 @@ def test_the_program_does_what_the_module_would(run_dir: Path) -> None:
     # The arguments have the types of the module's, and its defaults.
     assert found["ranks"] == [0] and found["collective"]["world_size"] == 2
     assert found["collective"].keys() == steps.COLLECTIVE.keys() and found["deadline_seconds"] == 60
+
+
+def test_what_has_changed_since_the_orders_comes_before_them(run_dir: Path) -> None:
+    action = Action(deadline_seconds=50)
+    assert action.step(deadline_seconds=42)["started"] is True and action.modules == []
+    assert json.loads((run_dir / "go.json").read_text())["deadline_seconds"] == 42
 
 
 def test_long_arguments_are_not_part_of_the_command(run_dir: Path) -> None:
@@ -211,7 +217,8 @@ def test_what_the_program_refuses_is_the_answer(run_dir: Path) -> None:
 )
 def test_without_a_command_it_is_the_module(run_dir: Path, arguments: dict[str, Any], python: str) -> None:
     action = Action(**arguments)
-    assert action.step(python) == BY_MODULE and action.modules == [action._task.args]
+    assert action.step(python) == BY_MODULE
+    assert action.modules == [{"program": "go", "arguments": action._task.args}]
     assert action.commands == [] and not (run_dir / "go.json").exists()
 
 
@@ -305,7 +312,7 @@ def test_what_is_no_object_of_json_is_one_error(said: str) -> None:
 def test_a_module_for_several_programs_is_told_which() -> None:
     action = Action()
     given = {"ranks": [1]}
-    _node_program.step(action, MODULE, {}, given, program="go")  # type: ignore[arg-type]
+    action.step(python="", **given)
     _node_program.Program(MODULE, facts, program="facts").run(action, {})  # type: ignore[arg-type]
     assert action.modules == [
         {"program": "go", "arguments": {**GO, **given}},

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -199,19 +201,15 @@ def test_a_healthy_run_step_by_step() -> None:
     }
     assert [one["host"] for one in begin.common["book"]] == HOSTS and begin.common["wait"] is False
     assert begin.hosts["n1"] == {"host": "n1"} and begin.common["timeout_seconds"] == 3
-    assert fetch.common == {
-        "run_id": "run-1",
-        "wait_seconds": 69,
-        "ready_seconds": 49,
-        "progress": "auto",
-        "all_links": 6,
-    }
+    assert fetch.common == {"run_id": "run-1", "wait_seconds": 69, "ready_seconds": 49}
+    assert fetch.show == {"progress": "auto", "links": 6}
     assert {host: one["ranks"] for host, one in go.hosts.items()} == {"n1": [0], "n2": [1], "n3": [2]}
     expected = {"world_size": 3, "master_address": "192.0.2.1", "master_port": 29500, "backend": "gloo"}
     assert go.common.items() >= {**expected, "join_seconds": 13, "deadline_seconds": 43, "warmup": 5}.items()
     assert go.common["plateau"] is False and go.common["fit_deadline"] is True
-    assert collect.hosts["n1"] == {"wait_seconds": 48, "look": True}
-    assert collect.hosts["n2"] == {"wait_seconds": 48, "look": False}
+    assert collect.hosts == {host: {"wait_seconds": 48} for host in HOSTS}
+    assert collect.show == {"progress": "auto", "host": "n1"}
+    assert [one.step for one in cluster.asked if one.show] == ["probe", "collect"]
     assert mpi.common == {
         "run_id": "run-1-mpi",
         "nodes": [{"host": host, "address": f"192.0.2.{host[1:]}"} for host in HOSTS],
@@ -250,6 +248,21 @@ def test_answers_that_only_the_diagnosis_reads() -> None:
     ]
     for name in ("plan", "pairs", "mpi_job", "lost", "times"):
         assert cluster.state[name] == whole.state[name]
+
+
+@pytest.fixture(name="far_east")
+def other_time_zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Asia/Kolkata")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("far_east")
+def test_a_run_is_dated_in_utc() -> None:
+    assert time.timezone == -19800
+    assert coordinator.judge(Cluster(check_mode=True).state).started == "2026-01-31T12:00:00Z"
 
 
 def test_the_times_of_the_stages() -> None:
@@ -355,7 +368,7 @@ def test_a_host_without_a_worker_takes_no_part_and_is_not_lost() -> None:
     cluster.run()
     for step in ("probe_begin", "probe", "go", "collect"):
         assert cluster.hosts_of(step) == ["n1", "n3"]
-    assert cluster.orders("probe").common["all_links"] == 2
+    assert cluster.orders("probe").show["links"] == 2
     assert cluster.orders("facts").timeouts == {} and cluster.hosts_of("facts") == HOSTS
 
 
