@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+
+#: What runs commands: ``run_command``, or ``AnsibleModule.run_command``.  It returns exit code, output and errors.
+Runner = Callable[..., "tuple[int, str, str]"]
 
 
 def run_command(

@@ -18,17 +18,16 @@ import sys
 import time
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, Callable
+from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import payload, systemd
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.command import Runner
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm import program
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm.program import (
     FINAL,
     BusyError,
     ChangeError,
 )
-
-Run = Callable[..., "tuple[int, str, str]"]
 
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{3,39}")
 #: How long the program may need beyond the time to confirm: settling, rolling back, looking.
@@ -82,7 +81,7 @@ class Change:
             state["applied_for"] = time.monotonic() - state["applied_at"]
         return state
 
-    def is_active(self, run: Run) -> bool:
+    def is_active(self, run: Runner) -> bool:
         """Whether a change is on its way on this node."""
         _code, out, _err = run(["systemctl", "is-active", self.unit])
         return out.strip() in ("active", "activating", "deactivating", "reloading")
@@ -91,7 +90,7 @@ class Change:
         """Take back what a program that was killed left behind."""
         self.worker.Worker(self.folder_of(run_id)).undo_for_a_dead_one()
 
-    def clear_way(self, run: Run, *, check_mode: bool) -> list[str]:
+    def clear_way(self, run: Runner, *, check_mode: bool) -> list[str]:
         """See that no other change is on its way, and clean up after one that ended; sentences about what was found.
 
         Raise ``BusyError`` when another run has a change that is not settled.
@@ -146,7 +145,7 @@ class Change:
         environment = {"PYTHONPATH": os.path.join(folder, "payload"), "PYTHONDONTWRITEBYTECODE": "1"}
         return systemd.run_argv(command, unit=self.unit, properties=properties, environment=environment)
 
-    def start(self, run: Run, job: dict[str, Any]) -> dict[str, Any]:
+    def start(self, run: Runner, job: dict[str, Any]) -> dict[str, Any]:
         """Start the program and wait until it is armed; its state (``armed`` or later, or ``failed``)."""
         folder = self.folder_of(job["run_id"])
         os.makedirs(self.base, mode=0o700, exist_ok=True)
@@ -182,7 +181,7 @@ class Change:
             with open(os.path.join(folder, word), "w", encoding="ascii"):
                 pass
 
-    def wait_for_end(self, run: Run, run_id: str, seconds: float) -> dict[str, Any]:
+    def wait_for_end(self, run: Runner, run_id: str, seconds: float) -> dict[str, Any]:
         """The state once it is final, or as it is after ``seconds``; a program that was killed is replaced."""
         end = time.monotonic() + seconds
         while True:

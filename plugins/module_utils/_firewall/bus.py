@@ -18,7 +18,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_conf
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall import rules
 
 #: The words of a command -> exit status, output, errors.
-Run = Callable[[Sequence[str]], "tuple[int, str, str]"]
+Runner = Callable[[Sequence[str]], "tuple[int, str, str]"]
 
 NAME = "org.fedoraproject.FirewallD1"
 PATH = "/org/fedoraproject/FirewallD1"
@@ -110,7 +110,7 @@ def encode(kind: str, value: Any) -> list[str]:
 class Bus:
     """The running firewalld and its permanent configuration."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Runner) -> None:
         self.run = run
 
     def busctl(self, *words: str) -> str:

@@ -22,7 +22,7 @@ from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm.program import ChangeError
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall import rules
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall.bus import KINDS, PATH, Bus, Run, plain
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall.bus import KINDS, PATH, Bus, Runner, plain
 
 DIRECT_RULES = "direct rules"
 DEFAULT_ZONE = "default zone"
@@ -129,7 +129,7 @@ def with_default_zone(text: str, zone: str) -> str:
 class Reader:
     """Reads both sides with firewalld's own programs."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Runner) -> None:
         self.run = run
 
     def text(self, side: str, *words: str) -> str:

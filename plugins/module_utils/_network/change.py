@@ -23,7 +23,8 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm.change import Change, Run
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.command import Runner
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm.change import Change
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._commit_confirm.program import (
     BusyError,
     ChangeError,
@@ -63,7 +64,7 @@ def parse_checkpoint(text: str, now_milliseconds: int) -> int:
     return max(1, (numbers[0] + numbers[1] * 1000 - now_milliseconds + 999) // 1000)
 
 
-def checkpoints(run: Run) -> list[Checkpoint]:
+def checkpoints(run: Runner) -> list[Checkpoint]:
     """The checkpoints that NetworkManager holds now."""
     service, path, interface = worker.BUS
     code, out, _err = run(["busctl", "get-property", service, path, interface, "Checkpoints"])
@@ -75,7 +76,7 @@ def checkpoints(run: Run) -> list[Checkpoint]:
     return found
 
 
-def clear_way(run: Run, *, check_mode: bool) -> list[str]:
+def clear_way(run: Runner, *, check_mode: bool) -> list[str]:
     """Make sure that no other change is on its way, and clean up after one that ended; sentences about what was found.
 
     Raise ``ChangeError`` when another run, or another program, has a change that is not settled: ``BusyError`` when it
@@ -90,6 +91,6 @@ def clear_way(run: Run, *, check_mode: bool) -> list[str]:
     return notes
 
 
-def start(run: Run, job: dict[str, Any]) -> dict[str, Any]:
+def start(run: Runner, job: dict[str, Any]) -> dict[str, Any]:
     """Start the program and wait until its checkpoint stands; its state (``armed`` or later, or ``failed``)."""
     return NETWORK.start(run, job)

@@ -10,8 +10,8 @@ import platform
 import sys
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.command import Runner
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import job_variables, launch, run_state
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.service import Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import limits, worker_state
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import files
 
@@ -91,7 +91,7 @@ def wrong_ranges(ranges: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-def run_step(run: Run, params: dict[str, Any]) -> dict[str, Any]:
+def run_step(run: Runner, params: dict[str, Any]) -> dict[str, Any]:
     """Start the worker.  params: as ``SPEC`` has it."""
     ephemeral = ephemeral_range()
     ranges = port_plan(params, ephemeral)

@@ -13,9 +13,10 @@ import os
 import pwd
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.command import Runner
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import (
     facts_arp,
     facts_environment,
@@ -35,8 +36,6 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._packet_filt
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_ranges import PortRange, merged
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh import files
 
-Run = Callable[..., "tuple[int, str, str]"]
-
 #: More than any of the commands takes; the check must not hang on one of them.
 COMMAND_SECONDS = 10
 #: A login of root over ssh may lack the folders of ip and runuser.
@@ -48,7 +47,7 @@ RANGES = ("rendezvous", "ephemeral", "mpi")
 
 
 def look(
-    run: Run,
+    run: Runner,
     *,
     host: str,
     members: Sequence[Mapping[str, Any]],
@@ -120,7 +119,7 @@ def read(path: str) -> str:
         return ""
 
 
-def _said(run: Run, argv: Sequence[str], **more: Any) -> str:
+def _said(run: Runner, argv: Sequence[str], **more: Any) -> str:
     code, out, _err = run(_limited(argv), environ_update=ENVIRONMENT, **more)
     return out if code == 0 else ""
 
@@ -129,7 +128,7 @@ def _limited(argv: Sequence[str]) -> list[str]:
     return ["timeout", str(COMMAND_SECONDS), *argv]
 
 
-def _ways(run: Run, peers: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+def _ways(run: Runner, peers: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     if not peers:
         return {}
     # Ends with 1 when there is no way to some of them.
@@ -153,13 +152,13 @@ def _duplicates(own: Mapping[str, Any], links: Mapping[str, Any], macs: set[str]
     return None if macs_of_others is None else [{"address": address, "mac": mac} for mac in macs_of_others]
 
 
-def _listeners(run: Run, rendezvous: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _listeners(run: Runner, rendezvous: Mapping[str, Any]) -> list[dict[str, Any]]:
     return facts_listeners.known(
         facts_listeners.parse(_said(run, facts_listeners.command(rendezvous["first"], rendezvous["last"])))
     )
 
 
-def _denials(run: Run) -> int | None:
+def _denials(run: Runner) -> int | None:
     """None where there is no SELinux."""
     if not os.path.exists("/sys/fs/selinux/enforce"):
         return None
@@ -167,7 +166,7 @@ def _denials(run: Run) -> int | None:
     return facts_resources.denials(_said(run, facts_resources.AUDIT_LOG) or _said(run, facts_resources.JOURNAL))
 
 
-def _known_hosts(run: Run, names: Mapping[str, str], user: str) -> list[dict[str, Any]]:
+def _known_hosts(run: Runner, names: Mapping[str, str], user: str) -> list[dict[str, Any]]:
     """The keys of other members that the files have which ssh reads for this user and for root."""
     client, found = read(files.CLIENT), []
     for who in dict.fromkeys((user or files.ROOT, files.ROOT)):

@@ -29,7 +29,7 @@ SPEC: dict[str, Any] = {
 RESULTS = ("changed", "failed", "msg", "static")
 
 
-def run_step(run: facts.Run, params: dict[str, Any]) -> dict[str, Any]:
+def run_step(run: facts.Runner, params: dict[str, Any]) -> dict[str, Any]:
     """Look at the node.  given: as ``SPEC`` has it."""
     if [member["name"] for member in params["members"]].count(params["host"]) != 1:
         return {"failed": True, "msg": f"host is {params['host']!r}, expected the name of exactly one entry of members"}

@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import file_lock, payload, trust
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.command import Runner
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import (
     guardian,
     probe,
@@ -37,7 +38,6 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent
     run_dir,
     stop,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.service import Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.worker_state import RUN_ID
 
 #: What is started on the node; the modules that these import go with them.
@@ -118,7 +118,7 @@ def overdue(run_id: str) -> bool:
     return time.monotonic() > end + service.GRACE_SECONDS + service.STOP_SECONDS
 
 
-def clear_earlier_runs(run: Run) -> Earlier:
+def clear_earlier_runs(run: Runner) -> Earlier:
     """Remove the files of runs that have ended, end those that should have, and name both those and the others."""
     if not os.path.isdir(run_state.BASE_DIR) and not service.choose(run).runs():
         return Earlier([], [])
@@ -141,7 +141,7 @@ def _clear_earlier_runs(keeper: service.Service) -> Earlier:
     return earlier
 
 
-def start(run: Run, run_id: str, job: dict[str, Any], python: str, user: str, wait_seconds: float) -> dict[str, Any]:
+def start(run: Runner, run_id: str, job: dict[str, Any], python: str, user: str, wait_seconds: float) -> dict[str, Any]:
     """Start the worker and wait until its listeners are open.
 
     job: what ``worker.Worker`` reads.  Returns the worker's state, with ``state`` ``waiting`` or ``failed``.

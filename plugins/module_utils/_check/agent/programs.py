@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.command import Runner
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import (
     begin,
     facts_step,
     mpi_step,
     steps,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.service import Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import step as facts
 
 #: Sent to a node with their sources.  Each has ``SPEC``, ``RESULTS``, ``run_step``, and ``FACTS`` for facts.
@@ -32,7 +32,7 @@ def spec(program: str) -> dict[str, Any]:
     return found
 
 
-def run_step(program: str, run: Run, params: dict[str, Any]) -> dict[str, Any]:
+def run_step(program: str, run: Runner, params: dict[str, Any]) -> dict[str, Any]:
     """The result of a program.  run: starts commands, as ``AnsibleModule.run_command`` does."""
     if program in THERE:
         return steps.run_step(program, run, params)

@@ -16,8 +16,8 @@ import time
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import files
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.command import Runner
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import progress_note, service, worker
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.service import Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import probe_answer
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.worker_state import (
     DIED,
@@ -88,7 +88,7 @@ def _hand(run_id: str, name: str, data: dict[str, Any]) -> None:
         raise UnitError(explained(error, directory)) from None
 
 
-def wait(run: Run, run_id: str, wait_seconds: float) -> dict[str, Any] | None:
+def wait(run: Runner, run_id: str, wait_seconds: float) -> dict[str, Any] | None:
     """The state once the ranks have ended, or as it stands after ``wait_seconds`` or when the worker is gone."""
     keeper = service.choose(run)
     end = time.monotonic() + wait_seconds
@@ -107,7 +107,7 @@ def wait(run: Run, run_id: str, wait_seconds: float) -> dict[str, Any] | None:
         time.sleep(0.1)
 
 
-def wait_for_probe(run: Run, run_id: str, wait_seconds: float) -> dict[str, Any]:
+def wait_for_probe(run: Runner, run_id: str, wait_seconds: float) -> dict[str, Any]:
     """What the probe has found: ``links`` and ``rails``.  UnitError where it ends without, or not in the time."""
     keeper = service.choose(run)
     directory = run_dir(run_id)
@@ -149,7 +149,7 @@ def _is_full(directory: str) -> bool:
         return False
 
 
-def wait_for_ranks(run: Run, run_id: str, wait_seconds: float) -> None:
+def wait_for_ranks(run: Runner, run_id: str, wait_seconds: float) -> None:
     """Until every rank of this node has imported torch or has ended, at most ``wait_seconds``.
 
     What imports slowly, such as a first time from a shared disk, would otherwise miss the rendezvous.
@@ -181,7 +181,7 @@ def last_state(keeper: service.Service, run_id: str) -> dict[str, Any] | None:
     return dict(state, state=DIED, error=keeper.log(run_id, run_dir(run_id)).strip()[-1000:])
 
 
-def stop(run: Run, run_id: str) -> None:
+def stop(run: Runner, run_id: str) -> None:
     """End the worker with all its processes and remove its files."""
     directory = run_dir(run_id)
     service.choose(run).stop(run_id)

@@ -15,12 +15,11 @@ import pwd
 import subprocess
 import sys
 from collections.abc import Mapping
-from typing import Callable, NamedTuple
+from typing import NamedTuple
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import systemd
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.command import Runner
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import guardian
-
-Run = Callable[..., "tuple[int, str, str]"]
 
 UNIT_PREFIX = "gpu-cluster-check-"
 UNIT_SUFFIX = ".service"
@@ -92,7 +91,7 @@ def environment(run_id: str, directory: str) -> dict[str, str]:
 class Systemd(Service):
     """A transient unit for each run.  run: ``AnsibleModule.run_command`` fits."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Runner) -> None:
         self.run = run
 
     @staticmethod
@@ -186,6 +185,6 @@ class Detached(Service):
             return stream.read().decode("utf-8", "replace")
 
 
-def choose(run: Run) -> Service:
+def choose(run: Runner) -> Service:
     """The service manager of this node."""
     return Systemd(run) if os.path.isdir(SYSTEMD_DIR) else Detached()

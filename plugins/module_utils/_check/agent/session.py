@@ -8,8 +8,8 @@ The ranks of a check get them, so that what a job would lack is lacking in the c
 
 from __future__ import annotations
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.command import Runner
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import facts_resources
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.service import Run
 
 #: What limits.conf(5) can set of those in /proc/<pid>/limits; the names are those of setrlimit(2).
 LIMITS = {
@@ -23,7 +23,7 @@ LIMITS = {
 }
 
 
-def limits(run: Run, user: str) -> dict[str, str]:
+def limits(run: Runner, user: str) -> dict[str, str]:
     """Name to ``soft:hard``, where ``infinity`` is no limit, as systemd.exec(5) has it.
 
     Empty for root, and where PAM opens no session for the user: there the ranks have those of a service.

@@ -18,9 +18,8 @@ import sys
 import time
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.command import run_command
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.command import Runner, run_command
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import run_state
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.service import Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import limits, worker_state
 
 #: The arguments of go that every rank is told.
@@ -71,7 +70,7 @@ COLLECT: dict[str, Any] = {
 }
 
 
-def probe(run: Run, params: dict[str, Any]) -> dict[str, Any]:
+def probe(run: Runner, params: dict[str, Any]) -> dict[str, Any]:
     """Begin the probe of all peers, and fetch what it found.  params: as ``PROBE`` has it."""
     run_id = params["run_id"]
     try:
@@ -90,7 +89,7 @@ def probe(run: Run, params: dict[str, Any]) -> dict[str, Any]:
     return {"changed": False, "started": True, **found}
 
 
-def go(_run: Run, params: dict[str, Any]) -> dict[str, Any]:
+def go(_run: Runner, params: dict[str, Any]) -> dict[str, Any]:
     """Hand the worker its ranks.  params: as ``GO`` has it."""
     data = {
         "ranks": params["ranks"],
@@ -104,7 +103,7 @@ def go(_run: Run, params: dict[str, Any]) -> dict[str, Any]:
     return {"changed": False, "started": True}
 
 
-def collect(run: Run, params: dict[str, Any]) -> dict[str, Any]:
+def collect(run: Runner, params: dict[str, Any]) -> dict[str, Any]:
     """Wait for the ranks, end the worker.  params: as ``COLLECT`` has it."""
     run_id = params["run_id"]
     try:
@@ -127,7 +126,7 @@ RESULTS = {
 }
 
 
-def run_step(step: str, run: Run, params: dict[str, Any]) -> dict[str, Any]:
+def run_step(step: str, run: Runner, params: dict[str, Any]) -> dict[str, Any]:
     """The result of a step.  run: starts commands, as ``AnsibleModule.run_command`` does."""
     wrong = limits.out_of_range(params)
     if wrong:
