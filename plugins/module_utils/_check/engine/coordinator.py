@@ -331,7 +331,7 @@ class _Work:
     def after_collect(self) -> str:
         settings = self.settings
         self.state["pairs"] = ranks_localise.begin(
-            self.state["plan"],
+            self.state["plan"] if settings.pairs else {},
             self.answers(COLLECT),
             settings.sizes_bytes,
             settings.deadline_seconds,

@@ -192,6 +192,7 @@ class Settings:
     openmpi_prefix: str = setting("/usr/lib64/openmpi", text)
     openmpi: str = setting("auto", openmpi)
     openmpi_deadline_seconds: int = setting(20, whole)
+    pairs: bool = setting(True, flag)
     user: str = setting("", text)
     ranks_per_node: int = setting(1, whole)
     sizes_bytes: list[int] = field(

@@ -440,6 +440,15 @@ def test_rounds_of_pairs_until_there_is_nothing_to_try() -> None:
     assert "n3" in report.culprits and len(report.rounds) == len([one for one in done if one == "pair_collect"])
 
 
+def test_no_pairs_are_measured_where_the_site_wants_none() -> None:
+    cluster = Cluster(["n1", "n2", "n3", "n4", "n5"], pairs=False)
+    cluster.events = {host: HANGS if host == "n3" else VICTIM for host in cluster.hosts}
+    done = cluster.run()
+    assert "pair_launch" not in done and done[-1] == "facts"
+    report = coordinator.judge(cluster.state)
+    assert report.verdict == "FAILED" and not report.rounds
+
+
 @pytest.mark.parametrize("step", ["pair_launch", "pair_go", "pair_collect"])
 @pytest.mark.parametrize("answer", [FAILED, AWAY])
 def test_a_host_that_is_lost_in_pairs(step: str, answer: dict[str, Any]) -> None:
