@@ -21,13 +21,14 @@ from typing import Any
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.command import Runner, run_command
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import run_state
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import limits, worker_state
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import BACKENDS
 
 #: The arguments of go that every rank is told.
 COLLECTIVE: dict[str, Any] = {
     "world_size": {"type": "int", "required": True},
     "master_address": {"type": "str", "required": True},
     "master_port": {"type": "int", "required": True},
-    "backend": {"type": "str", "choices": ["gloo", "nccl"], "default": "gloo"},
+    "backend": {"type": "str", "choices": list(BACKENDS), "default": "gloo"},
     "sizes_bytes": {"type": "list", "elements": "int", "default": [4096, 1048576, 16777216]},
     "warmup": {"type": "int", "default": 5},
     "iterations": {"type": "int", "default": 20},

@@ -21,6 +21,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     speed_limits,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import limits
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import BACKENDS
 
 PREFIX = "cluster_check_"
 MOST_RANKS = 4096
@@ -187,7 +188,7 @@ class Settings:
     interface: str = setting("", text)
     rendezvous_first: int = setting(29500, whole)
     rendezvous_last: int = setting(29599, whole)
-    backend: str = setting("gloo", one_of("gloo", "nccl"))
+    backend: str = setting("gloo", one_of(*BACKENDS))
     torch_python: str = setting("/opt/gpu-cluster/torch/bin/python", text)
     openmpi_prefix: str = setting("/usr/lib64/openmpi", text)
     openmpi: str = setting("auto", openmpi)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 #: The backend of torch.distributed that needs GPUs.
 NCCL = "nccl"
+#: All that a check can use; rank_gpu.py has what each needs.
+BACKENDS = ("gloo", NCCL)
 #: In every line of a rank of Open MPI, so that no other JSON on standard output is taken for ours.
 MPI_MARK = "gpu_cluster_mpi"
 #: The state of an interface that carries packets, and of one that is set down.

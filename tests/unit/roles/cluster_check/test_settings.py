@@ -13,7 +13,9 @@ import yaml
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import rank_gpu, steps
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import settings
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import BACKENDS
 
 ROLE = Path(__file__).parents[4] / "roles" / "cluster_check"
 DEFAULTS = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text())
@@ -37,3 +39,9 @@ def test_they_have_the_same_choices(name: str) -> None:
     assert [read(choice) for choice in OPTIONS[name]["choices"]] == OPTIONS[name]["choices"]
     with pytest.raises(ValueError, match=", ".join(OPTIONS[name]["choices"])):
         read("other")
+
+
+def test_all_know_the_same_backends() -> None:
+    assert OPTIONS["cluster_check_backend"]["choices"] == list(BACKENDS)
+    assert steps.SPECS["go"]["backend"]["choices"] == list(BACKENDS)
+    assert list(rank_gpu.DEVICES) == list(rank_gpu.PROCESS_GROUPS) == list(BACKENDS)
