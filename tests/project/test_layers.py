@@ -29,12 +29,14 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent
     programs,
     progress_note,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.cli import nodes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall.change import FIREWALL
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.change import NETWORK
 
 PLUGINS = project.ROOT / "plugins"
 UTILS = PLUGINS / "module_utils"
 BASE, PROTOCOL, AGENT, ENGINE, REPORT = "_base", "_check.protocol", "_check.agent", "_check.engine", "_check.report"
+CLI = "_check.cli"
 #: A layer to those that it may import.
 BELOW = {
     BASE: set[str](),
@@ -42,9 +44,10 @@ BELOW = {
     AGENT: {BASE, PROTOCOL},
     ENGINE: {BASE, PROTOCOL},
     REPORT: {BASE, PROTOCOL, ENGINE},
+    CLI: {BASE, PROTOCOL, AGENT, ENGINE, REPORT},
 }
 #: These layers also import readers and constants of the packages for drivers, NCCL, ssh and so on.
-WITH_DOMAINS = {AGENT, ENGINE}
+WITH_DOMAINS = {AGENT, ENGINE, CLI}
 #: Imports of a layer that are not of the standard library.
 THIRD_PARTY = {AGENT: {"torch"}}
 #: What the engine, and all that it imports, takes of the standard library.
@@ -74,6 +77,7 @@ SITES: dict[str, dict[str, list[ModuleType]]] = {
     "action/check_step.py": {f"sent {name}": [step, command] for name, step in programs.SENT.items()},
     "action/gpu_node_facts.py": {"sent facts": [programs.SENT["facts"], command]},
     "plugin_utils/_follow.py": {"progress of the ranks": [progress_note]},
+    "module_utils/_check/cli/nodes.py": {f"sent {name}": [step, command] for name, step in nodes.SENT.items()},
     "module_utils/_check/agent/facts_nccl.py": {"question to NCCL": [nccl_question]},
     "module_utils/_check/agent/launch.py": {"worker, ranks and steps": list(launch.PROGRAMS)},
     "module_utils/_check/agent/mpi_command.py": {"rank of mpirun": [mpi_program]},
@@ -138,6 +142,11 @@ def test_a_layer_imports_only_what_is_below_it(layer: str) -> None:
     assert [(module, name) for module, name in edges if is_ours(name) and package(name) not in known] == []
     theirs = sys.stdlib_module_names | THIRD_PARTY.get(layer, set())
     assert [one for one in edges if not is_ours(one[1]) and one[1].partition(".")[0] not in theirs] == []
+
+
+def test_nothing_imports_the_program_without_ansible() -> None:
+    assert of_layer(CLI)
+    assert {package(module) for module, names in imports().items() if CLI in map(package, names)} == {CLI}
 
 
 def test_no_package_imports_in_a_circle() -> None:

@@ -7,7 +7,8 @@
 
 FOLDER holds ``faults.json``: host to step to what it does there, ``{"answer": {...}}``, ``{"more": {...}}``, which is
 added to its answer, ``{"sleep": seconds}``, ``{"exit": code}`` or ``{"kill": true}``, which ends the controller.  What
-it was asked is added to ``asked.jsonl``, one line each.  A module is run by a real Python.
+it was asked is added to ``asked.jsonl``, one line each.  ``static-HOST.json`` is what it reads of itself.  A module is
+run by a real Python.
 """
 
 from __future__ import annotations
@@ -30,7 +31,13 @@ FINE = [
 ]
 #: What mpirun gave on nodes of the same names.
 MPI = Path(__file__).parents[2] / "plugins/module_utils/_check/engine/recorded_mpi.json"
-PROGRAMS = {"facts_step": "static", "begin": "launch", "mpi_step": "mpi", "step": "facts"}
+PROGRAMS = {
+    "addresses_step": "addresses",
+    "facts_step": "static",
+    "begin": "launch",
+    "mpi_step": "mpi",
+    "step": "facts",
+}
 
 
 def asked(argv: list[str]) -> tuple[str, dict[str, Any]]:
@@ -55,8 +62,12 @@ def step_of(program: str, given: dict[str, Any]) -> str:
 
 
 def answer(folder: str, host: str, program: str, given: dict[str, Any]) -> dict[str, Any]:
+    if program == "addresses":
+        return {"interfaces": {"fab0": [f"192.0.2.{host[1:]}/24"], "eth0": ["198.51.100.9/24"]}}
     if program == "static":
-        return {"static": {"epoch": time.time(), "seconds": 0.0}}
+        known = Path(folder, f"static-{host}.json")
+        found = json.loads(known.read_text()) if known.exists() else {}
+        return {"static": {**found, "epoch": time.time(), "seconds": 0.0}}
     if program == "launch":
         return {
             "state": "waiting",
