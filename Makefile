@@ -71,8 +71,9 @@ vm: setup ## Start a virtual machine with a kernel of its own
 vm-down: setup ## Remove it
 	@$(TOOLS) tools/lab/vm.py down
 
-build: setup ## Build the collection archive into dist/
+build: setup ## Build the collection archive, and the check as one file without Ansible, into dist/
 	@.venv/bin/ansible-galaxy collection build --output-path dist --force
+	@$(TOOLS) tools/standalone.py
 
 clean: ## Remove what setup, tests and builds made here (the lab has its own target)
 	@rm -rf .venv .venv-oldest .venv*.removing-* .ansible dist tests/output .mypy_cache .pytest_cache .ruff_cache
