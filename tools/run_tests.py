@@ -35,6 +35,7 @@ SHELL_SCRIPTS = (
     "tools/lab/vm/lab-console",
     "tools/lab/vm/prepare.sh",
     "tools/evidence/look.sh",
+    "docs/examples/slurm/prolog-slurmctld",
 )
 REAL_PLAYBOOKS = "tests/ansible_core"
 LAUNCHER = "roles/launcher/files/gpu-cluster-run"

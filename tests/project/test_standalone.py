@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shlex
 import subprocess
 import sys
 import zipfile
@@ -106,3 +108,63 @@ def test_the_sources_compile_with_the_oldest_python(program: Path, oldest: str) 
     )
     done = subprocess.run([oldest, "-c", script, program], capture_output=True, text=True, check=True)
     assert int(done.stdout) > 100
+
+
+PROLOG = project.ROOT / "docs" / "examples" / "slurm" / "prolog-slurmctld"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "code", "ends_with", "drained"),
+    [
+        ("gpu[01-08]", 0, 0, False),
+        ("gpu[01-08]", 1, 1, True),
+        ("gpu01,gpu03", 1, 1, True),
+        ("gpu[01-08]", 2, 0, False),
+        ("gpu[01-08]", 3, 0, False),
+        ("gpu01", 1, 0, False),
+    ],
+)
+def test_the_prolog_of_slurm_drains_the_culprits(
+    tmp_path: Path, nodes: str, code: int, ends_with: int, drained: bool
+) -> None:
+    """With stand-ins that note how they are called."""
+    calls = tmp_path / "calls"
+    note = f'printf \'%s\\n\' "$(basename "$0") $*" >> {shlex.quote(str(calls))}'
+    for name, rest in (
+        ("gpu-cluster-check.pyz", f"cat {shlex.quote(str(REPORT))}; exit {code}"),
+        ("scontrol", ""),
+        ("logger", ""),
+    ):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{note}\n{rest}\n", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    script = PROLOG.read_text(encoding="utf-8").replace("/usr/local/sbin/", f"{tmp_path}/")
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SLURM_JOB_NODELIST": nodes, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(["sh", "-c", script], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == ends_with, done.stderr
+    called = calls.read_text(encoding="utf-8").splitlines() if calls.exists() else []
+    report = json.loads(REPORT.read_text(encoding="utf-8"))
+    assert [line for line in called if line.startswith("scontrol ")] == (
+        [
+            f"scontrol update nodename={','.join(report['culprits'])} state=drain "
+            f"reason=gpu-cluster-check: {report['headline'][:200]}"
+        ]
+        if drained
+        else []
+    )
+    checks = [line for line in called if line.startswith("gpu-cluster-check.pyz ")]
+    words = f"check --hosts {nodes} --interface ens1f0 --user root --set user=train --json"
+    assert checks == ([f"gpu-cluster-check.pyz {words}"] if nodes != "gpu01" else [])
+    assert not list(tmp_path.glob("tmp.*"))
+
+
+def test_the_page_names_every_exit_code_and_command(program: Path) -> None:
+    page = (project.ROOT / "docs" / "standalone.md").read_text(encoding="utf-8")
+    text = run(sys.executable, program, "--help").stdout.partition("exit codes:")[2]
+    codes = re.findall(r"^  ([0-9]+) ", text, re.M)
+    assert len(codes) == 5 and all(f"| {code} |" in page for code in codes)
+    for line in re.findall(r"^gpu-cluster-check\.pyz ((?:.*\\\n)*.*)", page, re.M):
+        words = shlex.split(re.sub(r"\\\n|>.*", "", line))
+        # Every option of the page is known: what stops it is that there is no ssh here, or no report.
+        words = [str(REPORT) if word == "report.json" else word for word in words]
+        done = run(sys.executable, program, *words)
+        assert done.returncode in (0, 1) and "Traceback" not in done.stderr, done.stderr
