@@ -20,6 +20,7 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _port_plan
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.cli import main, report
 
 PROJECT = Path(__file__).parents[4]
 HOSTS = ["n1", "n2", "n3"]
@@ -141,6 +142,15 @@ def test_a_healthy_check(site: Site) -> None:
     assert log and all("ServerAliveInterval=5" in line and "ServerAliveCountMax=3" in line for line in log)
     assert all(line.index("ControlMaster=auto") < line.rindex("ServerAliveInterval=5") for line in log)
     assert site.left_over() == []
+
+
+def test_the_program_without_ansible_renders_the_same(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.faults = {"n2": {"go": {"answer": {"failed": True, "msg": "no room"}}}}
+    assert site.run() == 2, site.text
+    folder = site.folder / "reports"
+    for form, name in report.FORMATS.items():
+        assert main.main(["report", str(folder / "report.json"), "--format", form], "1") == 0
+        assert capsys.readouterr().out == (folder / name).read_text()
 
 
 def test_check_mode_looks_and_measures_nothing(site: Site) -> None:
