@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import NamedTuple
 
+import lab_standalone
 import pytest
 from lab_cluster import ONE_SIZE, TREE, Cluster, Ended
 from lab_network import recap
@@ -165,8 +167,11 @@ def test_only_29500_open_is_red_in_a_minute_and_green_without_what_the_finding_n
     assert back.code == 0 and back.report["verdict"] == "PASSED", back.text
 
 
-def test_a_pass_by_luck_is_red_and_says_why(cluster: Cluster) -> None:
-    """All inbound data ports of the highest address are dropped: gloo dials from there, and would not notice."""
+def test_a_pass_by_luck_is_red_and_says_why(cluster: Cluster, tmp_path: Path) -> None:
+    """All inbound data ports of the highest address are dropped: gloo dials from there, and would not notice.
+
+    The program without Ansible finds what the role finds.
+    """
     highest = list(cluster.hosts)[-1]
     drop = (
         "nft add table inet lab-drop && "
@@ -176,6 +181,7 @@ def test_a_pass_by_luck_is_red_and_says_why(cluster: Cluster) -> None:
     try:
         cluster.shell(highest, drop)
         ended = cluster.check(*BRIEF)
+        alone = lab_standalone.check(cluster, tmp_path, "--set", "openmpi=false", "--set", "sizes_bytes=[4096]")
         dropped = cluster.shell(highest, "nft list table inet lab-drop")
     finally:
         cluster.shell(highest, "nft delete table inet lab-drop")
@@ -185,6 +191,15 @@ def test_a_pass_by_luck_is_red_and_says_why(cluster: Cluster) -> None:
     assert "GC-NET-010" in found, list(found)
     blocked = next(finding for finding in found.values() if finding["hosts"] == [highest])
     assert blocked["subject"]["ports"] == [[32768, 60999]] and "lab-drop" in json.dumps(blocked), blocked
+    assert alone.code == 1 and alone.report["verdict"] == ended.report["verdict"] == "FAILED", alone
+    assert lab_standalone.found(alone.report) == lab_standalone.found(ended.report)
+
+
+def test_the_program_without_ansible_passes_healthy_nodes(cluster: Cluster, tmp_path: Path) -> None:
+    alone = lab_standalone.check(cluster, tmp_path)
+    assert alone.code == 0 and alone.report["verdict"] == "PASSED", alone
+    assert alone.report["world_size"] == len(cluster.hosts) and not lab_standalone.found(alone.report), alone
+    assert cluster.left_over() == []
 
 
 def test_the_modules_work_without_the_roles(cluster: Cluster) -> None:
