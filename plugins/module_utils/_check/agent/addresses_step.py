@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Any, Callable
+from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import iproute
-
-Run = Callable[..., "tuple[int, str, str]"]
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.command import Runner
 
 COMMAND = ("timeout", "10", "ip", "-json", "address", "show")
 #: A login of root over ssh may lack the folders of ip.
@@ -20,7 +19,7 @@ SPEC: dict[str, Any] = {}
 RESULTS = ("changed", "failed", "msg", "interfaces")
 
 
-def run_step(run: Run, _params: dict[str, Any]) -> dict[str, Any]:
+def run_step(run: Runner, _params: dict[str, Any]) -> dict[str, Any]:
     """``interfaces``: name to its addresses with prefix length, as far as another machine can reach them."""
     code, out, err = run(list(COMMAND), environ_update=ENVIRONMENT)
     if code:
