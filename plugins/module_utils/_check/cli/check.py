@@ -35,14 +35,6 @@ examples:
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Interrupted(BaseException):
-    """By a signal.  Not for those who catch every exception."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.code = codes.SIGNAL + number
-
-
 def add(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     options.add(parser)
@@ -64,9 +56,6 @@ def run(args: argparse.Namespace) -> int:
             ways[wanted.local] = transport.Local(wanted.sudo)
         nodes = Nodes(ways, wanted.python, wanted.play.forks)
         report = _checked(Course(wanted, nodes, Progress(wanted.settings.progress)))
-    except Interrupted as error:
-        output.warn(["interrupted, there is no verdict"])
-        return error.code
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -82,11 +71,11 @@ def _checked(course: Course) -> Report:
     """The report.  Interrupted, it ends on the nodes what is at work there; another signal ends that too."""
     try:
         return course.run()
-    except Interrupted:
+    except codes.Interrupted:
         output.warn(["interrupted: ending the check on the nodes; interrupt again to leave that to the time limit"])
         course.end()
         raise
 
 
 def _interrupt(number: int, _frame: Any) -> None:
-    raise Interrupted(number)
+    raise codes.Interrupted(number)

@@ -5,15 +5,20 @@
 
 from __future__ import annotations
 
-import signal
-
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import verdict
 
 PASSED, FAILED, USAGE, NO_VERDICT = 0, 1, 2, 3
 #: Added to the number of the signal that ended the program, as a shell does.
 SIGNAL = 128
-INTERRUPTED = SIGNAL + signal.SIGINT
 OF_VERDICT = {verdict.PASSED: PASSED, verdict.FAILED: FAILED, verdict.NOT_VALIDATED: NO_VERDICT}
+
+
+class Interrupted(BaseException):
+    """By a signal.  Not for those who catch every exception."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.code = SIGNAL + number
 
 
 class UsageError(Exception):

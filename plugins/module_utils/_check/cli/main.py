@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -68,8 +69,9 @@ def main(arguments: Sequence[str], version: str) -> int:
         else:
             output.warn(error.problems)
         return codes.USAGE
-    except KeyboardInterrupt:
-        return codes.INTERRUPTED
+    except (codes.Interrupted, KeyboardInterrupt) as error:
+        output.warn(["interrupted, there is no verdict"])
+        return error.code if isinstance(error, codes.Interrupted) else codes.SIGNAL + signal.SIGINT
     except Exception:
         # Python's own exit code for it is that of a cluster that failed.
         sys.stderr.write(traceback.format_exc())

@@ -96,12 +96,16 @@ class Site:
     def interrupted(self, step: str, number: signal.Signals = signal.SIGINT) -> int:
         """The exit code of a check to which a signal comes in the middle of a step."""
         process = self.start(*self.options("--set", "progress=always"))
+        self.wait_for(step)
+        process.send_signal(number)
+        return self.end(process)
+
+    def wait_for(self, step: str) -> None:
+        """Until a node is asked for it."""
         for _attempt in range(600):
             if any(one["step"] == step for one in self.asked):
                 break
             time.sleep(0.1)
-        process.send_signal(number)
-        return self.end(process)
 
     @property
     def asked(self) -> list[dict[str, Any]]:

@@ -147,6 +147,18 @@ def test_an_interruption_ends_the_run_on_the_nodes(site: Any, number: signal.Sig
     assert list((site.folder / "tmp").iterdir()) == []
 
 
+def test_a_second_interruption_waits_for_nobody(site: Any) -> None:
+    site.faults = {"n2": {"go": {"sleep": 60}, "collect": {"sleep": 60}}}
+    process = site.start(*site.options())
+    site.wait_for("go")
+    process.send_signal(signal.SIGINT)
+    site.wait_for("collect")
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    assert site.end(process) == 130, site.err
+    assert time.monotonic() - began < 10 and list((site.folder / "tmp").iterdir()) == []
+
+
 def test_an_interrupted_mpirun_is_cleared(site: Any) -> None:
     site.faults = {"n1": {"openmpi": {"sleep": 60}}}
     site.options = lambda *more, options=site.options: options("--set", "user=train", *more)
