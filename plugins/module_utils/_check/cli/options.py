@@ -35,7 +35,7 @@ PATHS = ("torch_python", "openmpi_prefix")
 
 ERR_MISSING = "%s is missing: %s"
 ERR_INTERFACE = "--interface is %s, expected the name of the network card of the data network on the nodes"
-ERR_USER = "--user is %s, expected the name of a user"
+ERR_USER = "%s is %s, expected the name of a user"
 ERR_PORT = "--ssh-port is %s, expected 1 to 65535"
 ERR_SSH_OPTION = "--ssh-option is %s, expected NAME=VALUE as in ssh_config(5)"
 ERR_PATH = "%s is %s, expected an absolute path on the nodes"
@@ -163,10 +163,14 @@ def _of_path(name: str, value: Any) -> list[str]:
     return [] if is_path else [ERR_PATH % (name, shown(value))]
 
 
+def _of_user(name: str, value: Any) -> list[str]:
+    is_user = value is None or (isinstance(value, str) and _USER.fullmatch(value))
+    return [] if is_user else [ERR_USER % (name, shown(value))]
+
+
 def _of_ssh(args: argparse.Namespace) -> list[str]:
     wrong = [ERR_SSH_OPTION % shown(one) for one in args.ssh_option if not _SSH_OPTION.fullmatch(one)]
-    if args.user is not None and not _USER.fullmatch(args.user):
-        wrong.append(ERR_USER % shown(args.user))
+    wrong += _of_user("--user", args.user)
     if args.ssh_port is not None and port_of(args.ssh_port) is None:
         wrong.append(ERR_PORT % shown(args.ssh_port))
     return wrong
@@ -188,6 +192,7 @@ def _settings(texts: list[str], wrong: list[str]) -> dict[str, Any]:
             wrong.append(ERR_SET_TWICE % name)
         else:
             found[name] = _value(name, value)
+    wrong += _of_user("--set user", found.get("user") or None)
     for name in PATHS:
         if found.get(name):
             wrong += _of_path(f"--set {name}", found[name])
@@ -207,8 +212,9 @@ def _value(name: str, text: str) -> Any:
 def _plan(args: argparse.Namespace, wrong: list[str]) -> dict[str, Any]:
     """The port plan: that of the collection, with what the site has otherwise."""
     own = _json(args.port_plan, wrong) if args.port_plan else {}
-    if args.ssh_port and isinstance(own, Mapping):
-        own = {"ssh": args.ssh_port, **own}
+    port = port_of(args.ssh_port)
+    if port and isinstance(own, Mapping):
+        own = {"ssh": port, **own}
     try:
         return _port_plan.make_port_plan(own).as_dict()
     except _port_plan.PortPlanError as error:
