@@ -72,6 +72,9 @@ class Nodes:
         What interrupts it kills all commands on this machine first.
         """
         self._stop.clear()
+        # Once, and not in the time of the first hosts.
+        for program in {call.program for call in calls.values()} & SENT.keys():
+            packed(program)
         pool = ThreadPoolExecutor(max_workers=self._forks)
         found = {}
         try:
