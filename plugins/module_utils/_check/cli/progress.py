@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 
 ALWAYS, AUTO = "always", "auto"
@@ -33,7 +34,7 @@ class Progress:
     def count(self, done: int) -> None:
         """So many hosts have answered."""
         if self._line:
-            columns = os.get_terminal_size(2).columns or 80
+            columns = shutil.get_terminal_size().columns
             self._write(f"{ERASE}{self._title}: {done}/{self._of}"[: len(ERASE) + columns - 1])
 
     def erase(self) -> None:
