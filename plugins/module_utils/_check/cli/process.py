@@ -38,20 +38,21 @@ def run(argv: Sequence[str], data: bytes, seconds: float, stop: threading.Event,
     OSError where it cannot be started.
     """
     end = time.monotonic() + seconds
-    # Files, not pipes: the master of an ssh connection lives on and may keep a pipe open.
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+    # Files, not pipes: the master of an ssh connection lives on and may keep a pipe open, and a command may read its
+    # input as late as it likes.
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        given.write(data)
+        given.seek(0)
         process = subprocess.Popen(
-            argv, stdin=subprocess.PIPE, stdout=out, stderr=err, cwd=cwd, start_new_session=True, close_fds=True
+            argv, stdin=given, stdout=out, stderr=err, cwd=cwd, start_new_session=True, close_fds=True
         )
         trouble = ""
-        given: bytes | None = data
         while not trouble:
             try:
-                process.communicate(given, timeout=max(0.0, min(TICK_SECONDS, end - time.monotonic())))
+                process.wait(max(0.0, min(TICK_SECONDS, end - time.monotonic())))
                 break
             except subprocess.TimeoutExpired:
-                given = None
-            trouble = _trouble([out, err], end, seconds, stop)
+                trouble = _trouble([out, err], end, seconds, stop)
         if trouble:
             _kill(process)
         return Ended(-1 if process.returncode is None else process.returncode, _text(out), _text(err), trouble)
@@ -74,9 +75,6 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(KILL_SECONDS)
-    if process.stdin:
-        with contextlib.suppress(OSError):
-            process.stdin.close()
 
 
 def _text(file: IO[bytes]) -> str:

@@ -39,6 +39,9 @@ def test_a_command() -> None:
     data = b"x" * 300000
     found = process.run([sys.executable, "-c", script], data, 30, threading.Event())
     assert found == process.Ended(3, "300000\n", "e\n", "")
+    # One that reads it later than a running command is looked at, as behind a slow ssh.
+    late = f"import time; time.sleep({3 * process.TICK_SECONDS}); {script}"
+    assert process.run([sys.executable, "-c", late], data, 30, threading.Event()).out == "300000\n"
     # One that does not read what it is given.
     assert process.run(["true"], data * 10, 30, threading.Event()).code == 0
 
