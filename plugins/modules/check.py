@@ -11,32 +11,32 @@ module: check
 short_description: Coordinate a check of the cluster
 version_added: "0.1.0"
 description:
-  - Proves a cluster with a distributed all_reduce, and names the culprits when it fails. Runs once, on the controller,
-    and connects to nothing. M(baremetal.gpu_cluster.check_step) asks the nodes.
-  - The first task begins the check and gives the first step. Each later one, with O(folder), takes the answers of the
-    hosts and gives the next step, until RV(done). Then it gives the verdict, and writes the reports.
-  - The task fails where a setting, or the way in which the play runs, is refused; RV(ignore:msg) has all problems. It
-    does not fail on a bad verdict, so that the playbook decides which hosts fail.
-  - A host that fails a step takes no further part in the measurement, and is named. The others go on without it.
-  - In check mode the nodes are only looked at. The verdict is V(NOT VALIDATED) then, whatever is found.
-  - The role C(cluster_check) does all of this. A playbook that does it by itself has to keep the hosts together, so
+  - Tests a cluster with a distributed all_reduce, and names the nodes at fault if the test fails. The module runs once,
+    on the controller, and opens no connection. M(baremetal.gpu_cluster.check_step) runs the steps on the nodes.
+  - The first task starts the check and returns the first step. Each later task, with O(folder), reads the answers of
+    the hosts and returns the next step, until RV(done). The last task returns the verdict and writes the reports.
+  - The task fails if a setting or the strategy of the play is refused; RV(ignore:msg) lists all problems. The task does
+    not fail on a bad verdict, so that the playbook decides which hosts fail.
+  - A host that fails a step is named and takes no further part in the measurement. The others continue.
+  - In check mode the nodes are only read. The verdict is then always V(NOT VALIDATED).
+  - The role C(cluster_check) runs all these tasks. A playbook with its own tasks must keep the hosts together, so
     without C(serial) and with the strategy V(linear).
 options:
   folder:
-    description: RV(folder) of the task before. Without it a new check begins.
+    description: RV(folder) of the previous task. Without it a new check starts.
     type: path
     default: ""
   settings:
     description:
-      - The settings of the check by the names of the variables of role C(cluster_check), without C(cluster_check_).
-        What is left out is taken from that variable where the play has it, and else is the default of the role.
-      - Needed are C(members), the inventory names of all members of the cluster in rank order. Only the task that
-        begins a check reads them.
+      - The settings of the check, with the names of the variables of role C(cluster_check) without C(cluster_check_).
+        The value of a missing setting is that variable of the play, or the default of the role.
+      - C(members) is required, the inventory names of all members of the cluster in rank order. Only the first task of
+        a check reads the settings.
     type: dict
     default: {}
   hosts:
-    description: Host to the settings that it has of its own, C(address) and C(interface) on the network under test, and
-      where they differ C(torch_python), C(openmpi_prefix) and C(user).
+    description: Settings by host, C(address) and C(interface) on the network under test, and C(torch_python),
+      C(openmpi_prefix) and C(user) if they differ.
     type: dict
     default: {}
 attributes:
@@ -48,7 +48,7 @@ attributes:
     description: Can run in C(check_mode) and return changed status prediction without modifying the target.
     support: full
     details:
-      - It changes nothing on any node; the report files are its output and are written in check mode too.
+      - The module changes no node. The report files are its output and are also written in check mode.
   diff_mode:
     description: Will return details on what has changed, or possibly needs changing in C(check_mode), when in diff
       mode.
@@ -89,32 +89,32 @@ EXAMPLES = r"""
 
 RETURN = r"""
 done:
-  description: Whether nothing is left to ask.
+  description: Whether the check is complete.
   returned: always
   type: bool
   sample: false
 folder:
-  description: Where the controller keeps this check until it is done, for nobody else.
+  description: Private folder of this check on the controller, until the check is complete.
   returned: when not RV(done)
   type: str
   sample: /home/ops/.ansible/tmp/ansible-local-4711/check-k3x9ab
 step:
-  description: The name of the step that is due.
+  description: Name of the next step.
   returned: when not RV(done)
   type: str
   sample: launch
 title:
-  description: The same for people.
+  description: Title of the next step.
   returned: when not RV(done)
   type: str
   sample: Start the workers
 timeout_seconds:
-  description: The limit for the task of that step.
+  description: Time limit for the task of that step.
   returned: when not RV(done)
   type: int
   sample: 40
 timeouts:
-  description: Host to another limit.
+  description: Other time limits by host.
   returned: when not RV(done)
   type: dict
   sample: {gpu02: 30}
@@ -129,20 +129,20 @@ headline:
   type: str
   sample: "PASSED: world 3, 3 nodes, all_reduce over gloo exact in every iteration: 4 KiB 0.61 ms busbw 0.00896 GB/s"
 culprits:
-  description: Host to the causes of its errors.
+  description: Causes of errors by host.
   returned: when RV(done)
   type: dict
   sample:
     gpu02: "GC-NET-001 inbound connections of gpu02 fail on the data network: 8 of 8 probes of the ephemeral ports
       dropped (no answer)"
 missing_files:
-  description: The files that could not be written into the folder of the reports; an older one may be there.
+  description: Report files that could not be written. An older file may still be in the folder.
   returned: when RV(done)
   type: list
   elements: str
   sample: []
 report:
-  description: Everything, as in C(report.json), whose shape is C(docs/report.schema.json).
+  description: The whole report, as in C(report.json). Its schema is C(docs/report.schema.json).
   returned: when RV(done)
   type: dict
 """

@@ -8,23 +8,23 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: check_step
-short_description: Take the step of a check that is due on a node
+short_description: Run the next step of a check on a node
 version_added: "0.1.0"
 description:
-  - Reads what M(baremetal.gpu_cluster.check) has ordered for this host, runs the program of that step on the node, and
-    keeps its answer for the next task of that module. A host that has nothing to do is skipped.
+  - Reads the order of M(baremetal.gpu_cluster.check) for this host, runs the program of that step on the node, and
+    stores the answer for the next task of that module. A host without an order is skipped.
   - Internal to role C(cluster_check), and to playbooks that use M(baremetal.gpu_cluster.check) as its example does.
-  - The task fails where the host gave no answer. That is kept too, so the playbook can go on with all hosts.
+  - The task fails if the host gave no answer. The failure is stored too, so the playbook can continue with all hosts.
 options:
   folder:
-    description: RV(baremetal.gpu_cluster.check#module:folder). Needed in a playbook.
+    description: RV(baremetal.gpu_cluster.check#module:folder). Required in a playbook.
     type: path
   program:
-    description: Set by the action on the controller, where the program cannot be sent by itself.
+    description: Set by the action plugin if the program cannot be sent without a module.
     type: str
     choices: [static, launch, probe, go, collect, mpi, facts]
   arguments:
-    description: The same for the arguments of O(program).
+    description: Arguments of O(program), set by the action plugin.
     type: dict
 attributes:
   action:
@@ -35,7 +35,7 @@ attributes:
     description: Can run in C(check_mode) and return changed status prediction without modifying the target.
     support: partial
     details:
-      - The steps that only read do so. M(baremetal.gpu_cluster.check) orders no other one then.
+      - In check mode M(baremetal.gpu_cluster.check) orders only steps that read.
   diff_mode:
     description: Will return details on what has changed, or possibly needs changing in C(check_mode), when in diff
       mode.
@@ -44,7 +44,7 @@ attributes:
     description: Action returns an C(ansible_facts) dictionary that will update existing host facts.
     support: full
     details:
-      - The last step reads what M(baremetal.gpu_cluster.gpu_node_facts) reads.
+      - The last step returns the facts of M(baremetal.gpu_cluster.gpu_node_facts).
   platform:
     description: Target OS that the module works on.
     support: full
@@ -73,17 +73,17 @@ EXAMPLES = r"""
 
 RETURN = r"""
 state:
-  description: The state of the worker, where the step has to do with it.
+  description: State of the worker, in steps that use the worker.
   returned: in some steps
   type: str
   sample: waiting
 started:
-  description: Whether the worker has taken what it was handed.
+  description: Whether the worker has accepted its job.
   returned: in some steps
   type: bool
   sample: true
 error:
-  description: Why it has not, or could not start.
+  description: Why the worker did not accept its job or did not start.
   returned: in some steps
   type: str
 """

@@ -13,20 +13,20 @@ version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
-  - Chooses the toolkit behind C(/usr/local/cuda) with alternatives, by hand, so that a package that comes later does
-    not take the link over.
-  - Puts C(CUDA_HOME) and the toolkit's programs (at the end of C(PATH)) into the environment of every session. Files
-    in C(/etc/profile.d) do it for login shells, and lines in C(/etc/environment) for what else comes through PAM, such
-    as a command over ssh in any shell. Neither sshd nor a session is restarted; open sessions stay as they are.
-  - Lines of the site in C(/etc/environment) stay. One that sets C(PATH) or C(CUDA_HOME) becomes a comment, its C(PATH)
-    is the beginning of ours, and it comes back when O(release) is empty.
-  - Then asks C(nvcc) behind the link for its release. When that is another one, everything is put back.
-  - C(LD_LIBRARY_PATH) is not set. NVIDIA's packages bring files in C(/etc/ld.so.conf.d).
+  - Selects the toolkit behind C(/usr/local/cuda) with alternatives, in manual mode, so that a later package does not
+    change the link.
+  - Puts C(CUDA_HOME) and the toolkit's programs (at the end of C(PATH)) into the environment of every session. Files in
+    C(/etc/profile.d) set them for login shells, and lines in C(/etc/environment) for all other PAM sessions, such as a
+    command over ssh. Neither sshd nor a session is restarted; open sessions do not change.
+  - Lines of the site in C(/etc/environment) stay. A line that sets C(PATH) or C(CUDA_HOME) becomes a comment, and the
+    new C(PATH) begins with its value. An empty O(release) restores the line.
+  - Then runs C(nvcc) behind the link. If it reports another release, all changes are reverted.
+  - C(LD_LIBRARY_PATH) is not set, because NVIDIA's packages have files in C(/etc/ld.so.conf.d).
 options:
   release:
     description:
       - The release, such as V(13.0). It must be installed in C(/usr/local/cuda-13.0).
-      - An empty text takes the files away and leaves the link to alternatives again.
+      - An empty string removes the files and sets alternatives to automatic mode.
     type: str
     default: ""
 extends_documentation_fragment:
@@ -34,7 +34,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: A toolkit that is not installed yet is no failure in check mode.
+    details: In check mode a missing toolkit is not a failure.
   diff_mode:
     support: full
   platform:

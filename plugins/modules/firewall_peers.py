@@ -8,27 +8,27 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: firewall_peers
-short_description: Open ports to the members of the cluster only, and take it back unless the controller still gets in
+short_description: Open ports to the members of the cluster only, with a rollback if the controller is locked out
 version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
-  - Keeps the ipsets C(gpu-peers) and C(gpu-peers6) and the policy C(gpu-cluster-peers) of firewalld, which accepts the
-    listed ports from those addresses in whichever zone they arrive. What the policy does not accept stays with the
-    zones. What an earlier call opened and this one does not list is closed; what others opened is not touched.
-  - Compares first. Then the new files are tested on a copy of the configuration with C(--check-config).
-  - Warns, with the rule, where somebody who is no member gets to the TCP ports all the same. The rules in force are
-    asked with an address that no site lets in on purpose, for each interface. Such a rule is that of an interface in
-    the zone C(trusted), of a zone with wide ports, or of a port that a container publishes.
-  - A member more or less, and other ports, are put in force without a reload. firewalld is reloaded only when one of
-    these objects does not run yet, because it makes none at run time.
-  - Every change is made by a program on the node that waits for the controller. The controller opens a fresh ssh
-    connection, moves 64 KiB over it in both directions, and confirms. When it does not come back within
-    O(confirm_seconds), when a step fails, or when that program is killed, the node takes the change back. Files,
-    running rules, and whether firewalld is started, enabled or masked are as before then.
-  - What lets somebody in is taken out of the files only after the confirmation, so a node that loses power before it
-    boots with all of that.
-  - Hosts do not wait for each other, so C(forks) and C(serial) may be as small as you like.
+  - Maintains the ipsets C(gpu-peers) and C(gpu-peers6) and the policy C(gpu-cluster-peers) of firewalld, which accepts
+    the listed ports from those addresses in every zone. All other traffic is left to the zones. A port that an earlier
+    call opened and this call does not list is closed; ports that others opened are not changed.
+  - First compares. Then tests the new files on a copy of the configuration with C(--check-config).
+  - Warns, with the rule, if a host that is not a member can reach the TCP ports. For this the rules in force are
+    evaluated with a foreign address, for each interface. Examples are an interface in the zone C(trusted), a zone with
+    wide port ranges, and a port that a container publishes.
+  - Changes of members and ports need no reload. firewalld is reloaded only if one of these objects does not exist at
+    run time yet, because firewalld creates them only when it loads its files.
+  - A program on the node makes every change and waits for the controller. The controller opens a new ssh connection,
+    transfers 64 KiB in both directions, and confirms. If the confirmation does not arrive within O(confirm_seconds), if
+    a step fails, or if that program is killed, the node reverts the change. Then files, running rules, and whether
+    firewalld is started, enabled or masked are as before.
+  - Rules that accept connections are removed from the files only after the confirmation, so a node that loses power
+    before the confirmation boots with these rules.
+  - Hosts do not wait for each other, so C(forks) and C(serial) may have any value.
 options:
   peers:
     description: Addresses of the members, IPv4 and IPv6, without prefix length.
@@ -38,66 +38,66 @@ options:
   ports:
     description:
       - Exactly the ports that are open to the peers through this policy, such as C(29500/tcp) and C(29400-29599/tcp).
-      - Must not be empty with O(mode=ports), and does not count with O(mode=trust).
+      - Must not be empty with O(mode=ports), and is ignored with O(mode=trust).
     type: list
     elements: str
     default: []
   mode:
     description:
       - V(ports) opens O(ports) to the peers.
-      - V(trust) opens all ports to them, for programs that choose theirs at random, such as Horovod and UCX.
+      - V(trust) opens all ports to the peers, for programs with random ports, such as Horovod and UCX.
     type: str
     choices: [ports, trust]
     default: ports
   ssh_ports:
     description:
-      - The ports of sshd. A node whose sshd listens on another one, or that is reached through another one right now,
-        is refused before anything is changed.
+      - The ports of sshd. A node is refused before anything is changed if its sshd listens on another port, or if the
+        controller is connected through another port.
     type: list
     elements: int
     default: [22]
   open_ssh:
     description:
       - Whether the policy C(gpu-cluster-ssh) opens O(ssh_ports) to everybody, whatever the zone of the interface.
-      - V(auto) writes it where firewalld does not run and is to be started, and keeps it from then on. A firewalld that
-        runs already was set up by the site, which may have restricted ssh.
+      - V(auto) writes the policy if firewalld does not run and is to be started, and then keeps it. A running firewalld
+        was configured by the site, which may have restricted ssh.
     type: str
     choices: [auto, always, never]
     default: auto
   start_ok:
     description:
-      - Whether a firewalld that does not run, also a disabled or masked one, may be started. Starting it closes every
-        port that no zone opens, to whatever else runs on the node.
-      - It is enabled for the next boot only when the controller has confirmed the start.
+      - Consent to start firewalld, also if it is disabled or masked. The start closes every port that no zone opens,
+        for all services of the node.
+      - firewalld is enabled for the next boot only after the controller has confirmed the start.
     type: bool
     default: false
   discard_runtime_ok:
     description:
-      - Whether a reload may discard what others changed at run time only, and put in force what others wrote to the
-        files and did not load. Without it, a reload is refused as long as there is any such difference; each is named.
+      - Consent to a reload that discards runtime-only changes of others and loads unloaded configuration of others.
+        Without it, a reload is refused while there is such a difference; each difference is listed.
     type: bool
     default: false
   ipv6_rpfilter:
     description:
-      - firewalld's reverse-path filter for IPv6. V(keep) leaves it alone and warns where it drops what members send.
-      - V(loose) accepts a packet when any way leads back to its source. firewalld knows that since 2.2; in an older one
+      - firewalld's reverse-path filter for IPv6. V(keep) does not change it, and warns if it drops packets of members.
+      - V(loose) accepts a packet if any route leads back to its source. It needs firewalld 2.2; with an older version
         the filter is switched off instead. V(strict) is firewalld's own default.
     type: str
     choices: [keep, strict, loose]
     default: keep
   confirm_seconds:
-    description: After how many seconds without confirmation the node takes the change back, 15 to 600.
+    description: Seconds without confirmation after which the node reverts the change, 15 to 600.
     type: int
     default: 60
   run_id:
-    description: Names the change on the node. Set by the action plugin of this name.
+    description: Name of the change on the node. Set by the action plugin of this name.
     type: str
 extends_documentation_fragment:
   - ansible.builtin.action_common_attributes
 attributes:
   check_mode:
     support: full
-    details: Compares, tests the new files on a copy, and arms nothing.
+    details: Compares and tests the new files on a copy. Starts no change.
   diff_mode:
     support: full
   platform:
@@ -124,7 +124,7 @@ EXAMPLES = r"""
 RETURN = r"""
 way:
   description:
-    - How the change is put in force, or in check mode would be.
+    - How the change is applied, or in check mode would be.
     - V(none), V(rules) for a change at run time without a reload, V(reload), or V(start).
   returned: success
   type: str
@@ -140,7 +140,7 @@ started:
   type: bool
   sample: false
 differences:
-  description: Where the running firewalld differed from what was wanted before the run, one sentence each.
+  description: Differences between the running and the wanted firewall before the run, one sentence each.
   returned: success
   type: list
   elements: str
@@ -159,12 +159,12 @@ host:
   type: str
   sample: 192.0.2.11
 run_id:
-  description: The name of the change.
+  description: Name of the change.
   returned: when something differs, and not in check mode
   type: str
   sample: 20261121t052204z-k3x9ab
 outcome:
-  description: What the node said about the end of the change, as in M(baremetal.gpu_cluster.pending_change).
+  description: Result of the change, as returned by M(baremetal.gpu_cluster.pending_change).
   returned: when something differs, and not in check mode
   type: dict
 """

@@ -8,27 +8,25 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: gpu_node_facts
-short_description: Read what a node has of the GPU stack
+short_description: Read the GPU stack of a node
 version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
   - Reads kernels, GPUs, driver, Fabric Manager, CUDA toolkits, NCCL, PyTorch, Open MPI, network cards and ssh
-    certificates of a node, and changes nothing. Usually below one second.
-  - Reads files first. Of commands it calls C(dmesg), C(ethtool), C(grubby), C(journalctl), C(modinfo), C(nvidia-smi),
-    C(ompi_info), C(rpm) and C(systemctl), each only when there is something to ask, and each with a deadline.
-    C(nvidia-smi) has 30 seconds, because it hangs on a broken GPU; RV(ignore:ansible_facts.gpu_node.smi_problem) says
-    so then.
-  - Works as any user. Without root the default of the boot loader is taken for the newest installed kernel, and Xid
-    errors are missing where the kernel's log is closed to users.
-  - PyTorch is not imported unless asked for. Its version, and that of the NCCL that its wheel brings, are in the
-    files of the environment. PyTorch from a wheel uses that NCCL and not the system's, whatever C(LD_LIBRARY_PATH)
-    says.
+    certificates of a node. Changes nothing. Usually takes less than one second.
+  - Reads files first. Calls the commands C(dmesg), C(ethtool), C(grubby), C(journalctl), C(modinfo), C(nvidia-smi),
+    C(ompi_info), C(rpm) and C(systemctl), each only if needed, and each with a timeout. C(nvidia-smi) has 30 seconds,
+    because it hangs on a broken GPU; RV(ignore:ansible_facts.gpu_node.smi_problem) then has the reason.
+  - Runs as any user. Without root the newest installed kernel is reported as the default of the boot loader, and Xid
+    errors are missing if users cannot read the kernel's log.
+  - Does not import PyTorch without O(import_torch). The versions of PyTorch and of the NCCL in its wheel are read from
+    the files of the environment. PyTorch from a wheel uses that NCCL and not the system's, independent of
+    C(LD_LIBRARY_PATH).
 options:
   root:
     description:
-      - Where the tree of the node is read. Commands are taken from C(usr/sbin), C(usr/bin), C(sbin) and C(bin) below
-        it.
+      - Root folder of the node's files. Commands are searched in C(usr/sbin), C(usr/bin), C(sbin) and C(bin) below it.
     type: path
     default: /
   torch_prefix:
@@ -37,12 +35,12 @@ options:
     default: /opt/gpu-cluster/torch
   import_torch:
     description:
-      - Whether the environment's own interpreter is asked for the versions in place of its files. That takes seconds,
-        and has 60. When it fails there is a warning, and the versions are those of the files.
+      - Whether the environment's interpreter imports PyTorch to read the versions. The import takes seconds, and its
+        timeout is 60 seconds. If it fails, there is a warning, and the versions are read from the files.
     type: bool
     default: false
   openmpi_prefix:
-    description: The folder above C(bin/ompi_info) of Open MPI. Without one there, C(ompi_info) of the system is asked.
+    description: The folder above C(bin/ompi_info) of Open MPI. If there is none, C(ompi_info) of the system is used.
     type: path
     default: /usr/lib64/openmpi
 extends_documentation_fragment:
@@ -51,7 +49,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: Reads in the same way in both modes.
+    details: Same behaviour as without check mode.
   diff_mode:
     support: none
     details: There is nothing to compare.
@@ -84,7 +82,7 @@ ansible_facts:
   type: dict
   contains:
     gpu_node:
-      description: What the node has of the GPU stack.
+      description: The GPU stack of the node.
       returned: always
       type: dict
       contains:

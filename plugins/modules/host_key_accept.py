@@ -8,31 +8,31 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: host_key_accept
-short_description: Accept host keys that somebody vouched for
+short_description: Accept verified ssh host keys
 version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
-  - Takes what M(baremetal.gpu_cluster.host_key_probe) learned about all hosts, and decides about each one.
-  - A key that ssh trusts already needs nothing. A new or changed key is accepted when its fingerprint is the one of
-    the inventory, when it is the key that was prepared for the host, or with O(consent).
-  - A fingerprint or a prepared key that does not fit is refused whatever O(consent) says, and so are a key that
-    O(known_hosts) marks as C(@revoked) and one that two hosts share.
-  - Where one host is refused nothing is written, and the message lists all of them with the fingerprints they offer
-    and the ways to accept these.
-  - The file is replaced in one step. Only the names of the accepted hosts are taken out of it, hashed ones included;
-    comments, lines with a marker and all other hosts stay as they are.
+  - Evaluates the results of M(baremetal.gpu_cluster.host_key_probe) of all hosts, and decides for each host.
+  - A key that ssh already trusts needs no decision. A new or changed key is accepted if its fingerprint is in the
+    inventory, if it is the key that was prepared for the host, or with O(consent).
+  - A key that differs from the fingerprint or the prepared key, a key that O(known_hosts) marks as C(@revoked), and a
+    key that two hosts share are refused even with O(consent).
+  - If one host is refused, nothing is written. The message lists all refused hosts with their fingerprints and the ways
+    to accept them.
+  - The file is replaced atomically. Only the old keys of the accepted hosts are removed, also with hashed names.
+    Comments, lines with a marker and all other hosts do not change.
 options:
   known_hosts:
-    description: The known_hosts file of the controller. It is made where it is missing.
+    description: The known_hosts file of the controller. A missing file is created.
     type: path
     required: true
   probes:
-    description: Host to the result of M(baremetal.gpu_cluster.host_key_probe).
+    description: Results of M(baremetal.gpu_cluster.host_key_probe) by host.
     type: dict
     required: true
   consent:
-    description: Whether a key is accepted for which nobody vouched. Its fingerprint is shown.
+    description: Whether an unverified key is accepted. Its fingerprint is shown.
     type: bool
     default: false
 attributes:
@@ -69,12 +69,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 known:
-  description: The hosts whose key ssh trusted before.
+  description: Hosts whose key ssh already trusted.
   returned: always
   type: list
   elements: str
 accepted:
-  description: The keys that were accepted, with C(host), C(fingerprint) and C(why).
+  description: The accepted keys, with C(host), C(fingerprint) and C(why).
   returned: always
   type: list
   elements: dict

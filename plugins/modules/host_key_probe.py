@@ -8,22 +8,22 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: host_key_probe
-short_description: Learn which ssh host key a host offers, without logging in
+short_description: Read the ssh host key of a host without a login
 version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
   - Runs C(ssh) on the controller with the options of the host's own connection (C(ansible_host), C(ansible_port),
-    C(ansible_ssh_common_args) such as a C(ProxyJump), the site's F(~/.ssh/config)), up to the point where a login
-    would begin, and reports the host key that it saw.
-  - Changes no known_hosts file, needs no key and no password for the host, and uses no shared connection.
-  - A host whose key ssh trusts already costs one connection, another one two. When O(fingerprint) or
-    O(prepared_file) name a key that is not the first one offered, the keys of other types are asked for too.
-  - A host that does not answer is a result, in RV(problem), and not a failure. M(baremetal.gpu_cluster.host_key_accept)
-    decides about all hosts together.
+    C(ansible_ssh_common_args) such as a C(ProxyJump), the site's F(~/.ssh/config)), stops before the login, and reports
+    the host key.
+  - Changes no known_hosts file. Needs neither key nor password for the host, and uses no shared connection.
+  - Opens one connection to a host whose key ssh already trusts, otherwise two. If O(fingerprint) or O(prepared_file) do
+    not match the first key of the host, the keys of other types are read too.
+  - A host that does not answer is reported in RV(problem) and is not a failure.
+    M(baremetal.gpu_cluster.host_key_accept) decides for all hosts together.
 options:
   known_hosts:
-    description: The known_hosts file of the controller. RV(read) says whether ssh reads it on the way to this host.
+    description: The known_hosts file of the controller. RV(read) is true if ssh reads this file for this host.
     type: path
     required: true
   fingerprint:
@@ -31,7 +31,7 @@ options:
     type: str
     default: ""
   prepared_file:
-    description: A file with the public key that the host was installed with. It need not exist.
+    description: File with the public key that the host was installed with. The file may be missing.
     type: path
     default: ""
 attributes:
@@ -81,24 +81,24 @@ name:
   type: str
   sample: "[192.0.2.17]:2222"
 known:
-  description: Whether ssh trusts the host key already.
+  description: Whether ssh already trusts the host key.
   returned: always
   type: bool
 changed_key:
-  description: Whether ssh knows the host with another key.
+  description: Whether known_hosts has another key of the host.
   returned: always
   type: bool
 keys:
-  description: What the host offers, with C(kind), C(blob) and C(fingerprint). Empty when RV(known).
+  description: The keys that the host offers, with C(kind), C(blob) and C(fingerprint). Empty when RV(known).
   returned: always
   type: list
   elements: dict
 problem:
-  description: Why no key could be learned, in the words of ssh.
+  description: The error of ssh if no key could be read.
   returned: always
   type: str
 read:
-  description: Whether ssh reads O(known_hosts) on the way to this host.
+  description: Whether ssh reads O(known_hosts) for this host.
   returned: always
   type: bool
 files:
@@ -110,7 +110,7 @@ fingerprint:
   returned: always
   type: str
 prepared:
-  description: The key of O(prepared_file), with C(kind) and C(blob). Empty without one.
+  description: The key of O(prepared_file), with C(kind) and C(blob). Empty without such a file.
   returned: always
   type: dict
 prepared_file:

@@ -8,71 +8,73 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: host_preflight
-short_description: Look at a node before anything on it is changed
+short_description: Check a node before anything is changed
 version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
-  - Reads what the roles of this collection need from a node and returns every problem at once. Changes nothing.
-  - Looks at the system and its version, Python, the user, systemd, NetworkManager, firewalld, the network cards that
-    are declared (present, with a link, and with drivers that take the MTU), the number of GPUs, the running and the
-    installed kernels, the clock, and the free space for the PyTorch environment.
-  - Also returns the facts of M(baremetal.gpu_cluster.gpu_node_facts), so that the roles of a run need not ask again.
-  - A node with problems is a successful result; whoever calls the module decides, after all hosts have answered.
-  - An action plugin of the same name reads the controller's clock before and after, and turns a failing become into a
-    result, so that one node without sudo does not hide the problems of the others.
+  - Checks the requirements of the roles of this collection on a node and returns all problems at once. Changes nothing.
+  - Checks the system and its version, Python, the user, systemd, NetworkManager, firewalld, the declared network cards
+    (present, with a link, and with drivers that support the MTU), the number of GPUs, the running and the installed
+    kernels, the clock, and the free space for the PyTorch environment.
+  - Also returns the facts of M(baremetal.gpu_cluster.gpu_node_facts), so that the roles of a run need not read them
+    again.
+  - The module also succeeds on a node with problems, so that the caller can decide after all hosts have answered.
+  - An action plugin of the same name reads the controller's clock before and after the call, and returns a failed
+    become as a problem, so that a node without sudo does not hide the problems of the others.
 options:
   fabric_interface:
-    description: Name of the network card of the data network. Empty looks for none.
+    description: Name of the network card of the data network. Empty checks none.
     type: str
     default: ""
   interfaces:
     description:
-      - The interfaces that the node is to have, in the form of C(static_network_interfaces). Read are C(name), C(mac),
-        C(mtu), C(vlan.parent) and C(bond.ports).
-      - A VLAN or a bond need not exist yet, what it stands on must. An interface that is down has no link to look at.
+      - The wanted interfaces of the node, in the form of C(static_network_interfaces). Only C(name), C(mac), C(mtu),
+        C(vlan.parent) and C(bond.ports) are read.
+      - A VLAN or a bond need not exist yet, but its parent or ports must. The link of an interface that is down is not
+        checked.
     type: list
     elements: dict
     default: []
   install_path:
     description:
-      - Where the PyTorch environment will be. Free space is asked of the file system of its nearest existing folder,
-        as long as nothing is installed there.
+      - Path of the future PyTorch environment. Free space is checked on the file system of its nearest existing folder,
+        while nothing is installed there.
     type: path
     default: /opt/gpu-cluster/torch
   min_free_gib:
-    description: Least free space there, in GiB (2^30 bytes).
+    description: Minimum free space there, in GiB (2^30 bytes).
     type: int
     default: 10
   max_time_offset_seconds:
     description:
-      - Most that the node's clock may be off the controller's, in seconds. What counts is how far it lies outside of
-        the time that the call took, so a slow node is never accused.
+      - Maximum difference between the clocks of node and controller, in seconds. The duration of the call is not
+        counted, so a slow node is not a problem.
     type: int
     default: 5
   stale_kernel:
     description:
-      - What it means that a newer kernel is installed than the one that runs. V(report) returns it in RV(notes),
-        V(refuse) in RV(problems). Where no kernel is installed, as in containers, nothing is compared.
+      - What to do if a newer kernel is installed than the running one. V(report) returns it in RV(notes), V(refuse) in
+        RV(problems). If no kernel is installed, as in containers, nothing is compared.
     type: str
     choices: [report, refuse]
     default: report
   ports:
     description:
-      - The overrides of the port plan, as C(gpu_cluster_ports). Read is C(ssh), every port on which sshd listens, or
-        through which the node is reached right now, must be in it. A malformed plan is not judged here.
+      - The overrides of the port plan, as C(gpu_cluster_ports). Only C(ssh) is read. It must contain every port on
+        which sshd listens, and the port of the current connection. A malformed plan is not checked here.
     type: raw
     default: {}
   gpus:
     description:
-      - Number of NVIDIA GPUs that the PCI bus of the node must show, with or without a driver, 0 to 64. Fewer and more
-        are a problem, which lists the addresses that are there. V(-1) compares nothing.
+      - Number of NVIDIA GPUs that must be on the PCI bus of the node, with or without a driver, 0 to 64. Another number
+        is a problem, which lists the PCI addresses. V(-1) compares nothing.
     type: int
     default: -1
   user:
     description:
-      - Name of the user who runs jobs. What the node knows of the user is returned as a fact, and is no problem here.
-        Empty looks for nobody.
+      - Name of the user who runs jobs. The account is returned as a fact; a missing account is not a problem here.
+        Empty reads no account.
     type: str
     default: ""
   commands:
@@ -85,13 +87,13 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: Looks in the same way in both modes.
+    details: Same behaviour as without check mode.
   diff_mode:
     support: none
     details: There is nothing to compare.
   platform:
     platforms: posix
-    details: Answers on every Linux; anything that is not EL9 or EL10 is itself a problem.
+    details: Runs on every Linux. Any system other than EL 9 and EL 10 is reported as a problem.
 seealso:
   - module: baremetal.gpu_cluster.gpu_node_facts
   - plugin: baremetal.gpu_cluster.host_problems
@@ -117,13 +119,13 @@ ansible_facts:
   returned: success
   type: dict
 problems:
-  description: What is wrong, each with C(variable), C(value), C(rule), C(fix) and an empty C(host).
+  description: The problems, each with C(variable), C(value), C(rule), C(fix) and an empty C(host).
   returned: success
   type: list
   elements: dict
   sample: []
 notes:
-  description: What a person should know and what stops nobody, in the same form.
+  description: Remarks that do not stop the run, in the same form.
   returned: success
   type: list
   elements: dict

@@ -13,14 +13,14 @@ version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
-  - Keeps one block of lines in the hosts file.
-  - Takes members' names off lines with a loopback address, where installers put the machine's own name. Gloo would
-    listen there and wait for peers for ever.
-  - Takes members' names off lines with any other address than the block's, and warns about each. Where
-    C(/etc/host.conf) says C(multi on), as it does on EL, programs get the addresses of all lines with a name.
-  - On such lines only the names go, and a line goes when nothing but its address would be left.
-    All other lines stay byte for byte, and so do owner, mode and SELinux context of the file.
-  - The file is replaced in one step. Where it is a mount point, as in some containers, it is overwritten instead.
+  - Maintains one block of lines in the hosts file.
+  - Removes members' names from lines with a loopback address, where installers put the machine's own name. Otherwise
+    gloo would listen on the loopback, where no peer reaches it.
+  - Removes members' names from lines with an address that differs from the block, with a warning for each. With C(multi
+    on) in C(/etc/host.conf), as on EL, programs get the addresses of all lines with a name.
+  - Only the names are removed. A line with no name left is removed too. All other lines stay byte for byte, and so do
+    owner, mode and SELinux context of the file.
+  - The file is replaced atomically. If the file is a mount point, as in some containers, it is overwritten.
 options:
   block:
     description: The block, as P(baremetal.gpu_cluster.hosts_block#filter) renders it.
@@ -28,14 +28,14 @@ options:
     required: true
   conflicting_names:
     description:
-      - What becomes of a member's name on a line of others with another address that is no loopback address.
-      - V(remove) takes it off. V(keep) leaves the line, puts the block before it and warns; which of the two addresses
-        a program then gets is open.
+      - What to do with a member's name on another line with another address, loopback addresses excluded.
+      - V(remove) removes the name. V(keep) keeps the line, puts the block before it and warns; a program may then get
+        either address.
     type: str
     choices: [remove, keep]
     default: remove
   path:
-    description: The hosts file. What a link points to is replaced, the link stays.
+    description: The hosts file. If the path is a link, its target is replaced.
     type: path
     default: /etc/hosts
 extends_documentation_fragment:
@@ -60,7 +60,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 conflicts:
-  description: Lines of others that gave a member another address, and other oddities, one sentence each.
+  description: Other lines that gave a member another address, and other warnings, one sentence each.
   returned: success
   type: list
   elements: str

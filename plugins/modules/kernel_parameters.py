@@ -13,22 +13,23 @@ version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
-  - Writes one file of C(/etc/sysctl.d) with every parameter below its reason, sets the running values, and reads them
+  - Writes a file in C(/etc/sysctl.d) with the reason above every parameter, sets the running values, and reads them
     back.
-  - Refuses what is wrong before anything is changed, all of it at once. Messages name the variables of the role
-    kernel_tuning, which are the options below with that prefix.
-  - Is changed when the file or a running value is another one than before. Values with several fields are compared
-    without regard to the blanks between them, reserved ports without regard to how their ranges are cut.
-  - Finds the file that has the last word about a key at the next boot (C(sysctl.d) as systemd reads it) or when tuned
-    starts, and names it when that is another one than this.
-  - When a step fails, the old file and the old running values are put back.
+  - Lists all invalid values at once, before anything is changed. Messages use the variables of the role kernel_tuning,
+    which are the options below with that prefix.
+  - Reports a change if the file or a running value differs. Blanks between the fields of a value are ignored, and
+    reserved ports are compared as sets of ports.
+  - Finds the file that sets a key last at the next boot (C(sysctl.d), in systemd's order) or when tuned starts, and
+    names any file other than this one.
+  - If a step fails, the old file and the old running values are restored.
 options:
   path:
-    description: The file, in a folder that is read at boot. It belongs to this module; what else is in it is lost.
+    description: The file, in a folder that is read at boot. The module owns the file and overwrites other content.
     type: path
     default: /etc/sysctl.d/90-gpu-cluster.conf
   parameters:
-    description: The wanted parameters, each key once. They replace what is computed from the options below.
+    description: The wanted parameters, each key once. They replace the parameters that are computed from the options
+      below.
     type: list
     elements: dict
     required: true
@@ -38,15 +39,15 @@ options:
         type: str
         required: true
       value:
-        description: Its value, fields separated by blanks.
+        description: Its value; fields are separated by blanks.
         type: str
         required: true
       reason:
-        description: Why it is set, on one line; becomes the comment above it.
+        description: The reason, on one line. The module writes it as a comment above the entry.
         type: str
         default: ""
   extra:
-    description: Further parameters; one with the same key as an entry of O(parameters) replaces it.
+    description: Further parameters. Each replaces an entry of O(parameters) with the same key.
     type: list
     elements: dict
     default: []
@@ -54,22 +55,22 @@ options:
   link_gbit:
     description:
       - Speed of the link that carries one connection, in Gbit/s (10^9 bits), above 0 and up to 10000.
-      - With O(rtt_ms) it gives the largest TCP buffers, C(net.ipv4.tcp_rmem) and C(net.ipv4.tcp_wmem). These are twice
-        the bandwidth-delay product (link_gbit * 10^9 / 8 * rtt_ms / 1000 bytes), in whole MiB, and at least 16 MiB.
-        C(net.core.rmem_max) and C(net.core.wmem_max) get the same, and at least the 32 MiB that Gloo asks for.
+      - The largest TCP buffers, C(net.ipv4.tcp_rmem) and C(net.ipv4.tcp_wmem), follow from it and O(rtt_ms). They are
+        twice the bandwidth-delay product (link_gbit * 10^9 / 8 * rtt_ms / 1000 bytes), in whole MiB, and at least 16
+        MiB. C(net.core.rmem_max) and C(net.core.wmem_max) get the same, and at least the 32 MiB that Gloo asks for.
     type: float
   rtt_ms:
     description: Round-trip time between two members under load, in milliseconds, above 0 and up to 10000.
     type: float
   neighbours:
     description:
-      - How many machines live in the node's own subnets, 0 to 1000000. Gives the sizes of the neighbour tables
-        (C(net.ipv4.neigh.default.gc_thresh1) to 3, and the same for IPv6).
+      - Number of machines in the node's own subnets, 0 to 1000000. The sizes of the neighbour tables
+        (C(net.ipv4.neigh.default.gc_thresh1) to 3, and the same for IPv6) follow from it.
       - The first is the power of two that is at least twice the number, the others are twice and four times that. Up to
-        64 machines the kernel's own sizes will do, and none is set.
+        64 machines the kernel's own sizes are kept.
     type: int
   ephemeral_range:
-    description: The ports that the kernel gives to whoever asks for any (C(net.ipv4.ip_local_port_range)).
+    description: The kernel's ephemeral ports (C(net.ipv4.ip_local_port_range)).
     type: dict
     suboptions:
       first:
@@ -82,24 +83,25 @@ options:
         required: true
   reserved_ports:
     description:
-      - Ports of that range that it does not give away (C(net.ipv4.ip_local_reserved_ports)), each as C(FIRST-LAST) or
-        as one port.
-      - An empty list reserves none, also when some are reserved now. They are left alone when it is not given.
+      - Ports of that range that the kernel does not assign automatically (C(net.ipv4.ip_local_reserved_ports)), each as
+        C(FIRST-LAST) or as one port.
+      - An empty list removes all reservations. If the option is not given, they are not changed.
     type: list
     elements: str
   unsettable:
     description:
-      - What to do about keys that the kernel does not have or does not let us set, as it is with some in containers.
-      - V(fail) changes nothing, or puts back what was set, and names them.
-      - V(report) sets the others, keeps these in the file for a kernel that takes them, and names them in a warning.
+      - What to do about keys that do not exist or cannot be set, for example in containers.
+      - V(fail) changes nothing, or reverts all changes, and lists the keys.
+      - V(report) sets the others, keeps these keys in the file for a kernel that accepts them, and lists them in a
+        warning.
     type: str
     choices: [fail, report]
     default: fail
   overridden:
     description:
-      - What to do about keys that another file changes at the next boot, or tuned when it starts.
-      - V(fail) changes nothing and names each key with the file that wins.
-      - V(report) sets all the same, which lasts until then, and names them in warnings.
+      - What to do about keys that another file overrides at the next boot, or tuned when it starts.
+      - V(fail) changes nothing and lists each key with the overriding file.
+      - V(report) still sets the running values, which last until then, and lists the keys in warnings.
     type: str
     choices: [fail, report]
     default: fail
@@ -108,7 +110,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: To learn whether a key can be set it writes the value that the key already has.
+    details: To test whether a key can be set, the module writes the current value.
   diff_mode:
     support: full
   platform:
@@ -139,7 +141,8 @@ unsettable:
       running: "212992"
       why: Invalid argument
 overridden:
-  description: What other files change at the next boot or when tuned starts, with key, wanted value, path and effect.
+  description: Keys that other files override at the next boot or when tuned starts, with key, wanted value, path and
+    effect.
   returned: success, and on failure because of them
   type: list
   elements: dict
@@ -149,12 +152,12 @@ overridden:
       path: /etc/sysctl.d/99-site.conf
       effect: is read after /etc/sysctl.d/90-gpu-cluster.conf and sets it to '0' at the next boot
 problems:
-  description: Everything that was refused, with C(variable), C(value), C(rule) and C(fix).
+  description: All refused values, with C(variable), C(value), C(rule) and C(fix).
   returned: on failure because of them
   type: list
   elements: dict
 running:
-  description: The running values after the run; in check mode those that it would set.
+  description: The running values after the run; in check mode the values that would be set.
   returned: success
   type: dict
   sample:

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: launcher_files
-short_description: Write the environment, the host file and the program with which jobs start
+short_description: Write the environment, the host file and the start program of jobs
 version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
   - Writes C(/etc/gpu-cluster/environment), C(/etc/gpu-cluster/hostfile), C(/etc/gpu-cluster/cluster.json),
-    C(/etc/profile.d/gpu-cluster.sh) and C(/usr/local/bin/gpu-cluster-run), each whole and in one step.
-  - The interface is the one that has the node's address of the data network, so nodes may name their cards differently.
-    A node on which no interface has it, or whose interface is down or has no carrier, is refused.
-  - C(hostfile) and C(cluster.json) follow from the options alone and are the same on all members.
-  - All that is wrong is refused at once, before anything is changed. When a file cannot be written, those written
-    before it are put back.
-  - A file that somebody else has written is kept beside it, which a warning says.
+    C(/etc/profile.d/gpu-cluster.sh) and C(/usr/local/bin/gpu-cluster-run), each atomically.
+  - The interface is the one with the node's address on the data network, so the names of the cards may differ between
+    nodes. A node is refused if no interface has the address, or if the interface is down or has no carrier.
+  - C(hostfile) and C(cluster.json) depend only on the options and are the same on all members.
+  - All problems are listed at once, before anything is changed. If a file cannot be written, the files written before
+    it are restored.
+  - A file that was not written by this module is kept beside the new one, with a warning.
 options:
   node:
     description: The name of this node in O(members).
@@ -34,15 +34,16 @@ options:
     elements: dict
     required: true
   fabric_address:
-    description: The node's own address of the data network, a prefix length is ignored. Empty takes that in O(members).
+    description: The node's own address on the data network; a prefix length is ignored. Empty uses the address in
+      O(members).
     type: str
     default: ""
   user:
-    description: The user who runs jobs, without rights.
+    description: The unprivileged user who runs jobs.
     type: str
     required: true
   python:
-    description: Absolute path of the Python that has torch.
+    description: Absolute path of the Python interpreter with torch.
     type: str
     required: true
   mpirun:
@@ -55,33 +56,34 @@ options:
     default: 22
   rendezvous:
     description:
-      - The ports at which the ranks of a job meet, with C(first) and C(last).
-      - Jobs that choose none take 29500 where it is among them, and the first one otherwise.
+      - Ports for the rendezvous of a job, with C(first) and C(last).
+      - The default of jobs is 29500 if the range contains it, otherwise the first port.
     type: dict
     required: true
   slots:
     description:
-      - How many ranks a node takes, one number for all or a dictionary with the members' names.
-      - V(0), no GPUs, gives one.
-      - V(-1), nobody has counted them in this run, keeps the number in the node's own C(cluster.json). Where that has
-        none, the member gets what most of the others take, which a warning says.
+      - Number of ranks on a node, one number for all or a dictionary by member name.
+      - V(0) (no GPUs) means one rank.
+      - V(-1) (not counted in this run) keeps the number in the node's own C(cluster.json). If there is none, the number
+        of most other members is used, with a warning.
     type: raw
     default: 1
   ib_disabled:
-    description: Whether NCCL leaves RDMA alone and uses TCP (C(NCCL_IB_DISABLE)).
+    description: Whether NCCL uses TCP instead of RDMA (C(NCCL_IB_DISABLE)).
     type: bool
     default: false
   environment:
-    description: Names and values that jobs get on all members. They must be the same on all of them.
+    description: Environment variables of jobs on all members. They must be the same on all members.
     type: dict
     default: {}
   host_environment:
-    description: Names and values for jobs on this node alone. They win over O(environment).
+    description: Environment variables of jobs on this node. They override O(environment).
     type: dict
     default: {}
   profile_enabled:
     description:
-      - Whether login shells get the environment too. Otherwise the file in C(/etc/profile.d) goes, if it is ours.
+      - Whether login shells also get the environment. Otherwise the file in C(/etc/profile.d) is removed, if this
+        module wrote it.
     type: bool
     default: true
   program:
@@ -94,8 +96,8 @@ attributes:
   check_mode:
     support: full
     details:
-      - Where no interface has the node's address yet, check mode takes the name that the inventory gives it, with a
-        warning, because the network may be what the same run would set first.
+      - If no interface has the node's address yet, check mode uses the interface of the inventory, with a warning,
+        because the same run may configure the network first.
   diff_mode:
     support: full
   platform:
@@ -122,23 +124,23 @@ EXAMPLES = r"""
 
 RETURN = r"""
 interface:
-  description: The interface with the node's address of the data network.
+  description: The interface with the node's address on the data network.
   returned: success
   type: str
   sample: ens1f0
 environment:
-  description: What jobs on this node get.
+  description: The environment of jobs on this node.
   returned: success
   type: dict
   sample: {MASTER_ADDR: 192.0.2.11, GLOO_SOCKET_IFNAME: ens1f0, NCCL_SOCKET_IFNAME: =ens1f0}
 kept:
-  description: Where files of somebody else are now.
+  description: Paths of the kept files that this module did not write.
   returned: success
   type: list
   elements: str
   sample: []
 problems:
-  description: Why nothing was changed, each with C(variable), C(value), C(rule) and C(fix).
+  description: Reasons why nothing was changed, each with C(variable), C(value), C(rule) and C(fix).
   returned: on failure because of them
   type: list
   elements: dict

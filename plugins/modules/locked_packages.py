@@ -8,13 +8,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: locked_packages
-short_description: Name the packages that a group of pinned_packages has locked
+short_description: List the packages that a group of pinned_packages has locked
 version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
-  - Reads the list of dnf's versionlock plugin. This tells what M(baremetal.gpu_cluster.pinned_packages) has brought to
-    the node from what was there from others.
+  - Reads the list of dnf's versionlock plugin. It distinguishes packages that M(baremetal.gpu_cluster.pinned_packages)
+    has installed from other packages.
 options:
   group:
     description: The group, as in M(baremetal.gpu_cluster.pinned_packages).

@@ -14,16 +14,16 @@ author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
   - Loads C(libnccl.so.2) by its name, as programs do, and calls C(ncclGetVersion()). This needs no GPU.
-  - Fails when the file that the loader found does not belong to the package C(libnccl), when the library says another
-    version than its package, or when that is not the wanted one.
-  - Says nothing about PyTorch, which brings an NCCL of its own.
+  - Fails if the loaded file does not belong to the package C(libnccl), if the library reports another version than its
+    package, or if that version is not O(version).
+  - Does not check PyTorch, whose wheel has its own NCCL.
 options:
   version:
     description: The wanted version, such as V(2.28.9).
     type: str
     required: true
   timeout_seconds:
-    description: How long loading may take, 1 to 600 s.
+    description: Timeout for loading the library, 1 to 600 s.
     type: int
     default: 60
 extends_documentation_fragment:
@@ -52,17 +52,17 @@ library:
   type: str
   sample: /usr/lib64/libnccl.so.2.28.9
 version:
-  description: What the library itself says.
+  description: The version that the library reports.
   returned: when one was found
   type: str
   sample: 2.28.9
 package:
-  description: The package of the file with its version; empty when it belongs to none.
+  description: The package of the file with its version; empty if the file belongs to no package.
   returned: when one was found
   type: str
   sample: libnccl 2.28.9-1+cuda13.0
 copies:
-  description: All copies in the loader's cache, first the one that wins.
+  description: All copies in the loader's cache, in the order of the loader.
   returned: always
   type: list
   elements: str

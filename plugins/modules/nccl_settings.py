@@ -8,18 +8,19 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: nccl_settings
-short_description: Write /etc/nccl.conf, after checking what NCCL would make of it
+short_description: Validate and write /etc/nccl.conf
 version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
-  - Writes C(/etc/nccl.conf) whole. Every NCCL on the node reads it when a job starts, also the one in PyTorch's wheel.
-  - Refuses what NCCL would misread or ignore without a word, such as names that do not exist, blanks around values, and
-    interfaces and RDMA devices that the node does not have. All problems at once, and then nothing is changed.
-  - A file that somebody else has written is kept beside it, which a warning says.
+  - Writes C(/etc/nccl.conf). Every NCCL on the node reads it when a job starts, also the one in PyTorch's wheel.
+  - Refuses settings that NCCL would misread or silently ignore, such as wrong names, blanks around values, and
+    interfaces and RDMA devices that the node does not have. All problems are listed at once, before anything is
+    changed.
+  - A file that was not written by this module is kept beside the new one, with a warning.
 options:
   settings:
-    description: Names and values. An empty dictionary takes the file away, if it is ours.
+    description: Names and values. An empty dictionary removes the file, if this module wrote it.
     type: dict
     default: {}
 extends_documentation_fragment:
@@ -44,12 +45,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 kept:
-  description: Where the file of somebody else is now; empty when there was none.
+  description: Path of the kept file that this module did not write; empty if there was none.
   returned: success
   type: str
   sample: ""
 problems:
-  description: Why nothing was changed, each with C(variable), C(value), C(rule) and C(fix).
+  description: Reasons why nothing was changed, each with C(variable), C(value), C(rule) and C(fix).
   returned: on failure because of them
   type: list
   elements: dict

@@ -8,22 +8,22 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: network_profiles
-short_description: Give a node static addresses, and take the change back unless the controller still reaches it
+short_description: Set static addresses of a node, with a rollback if the controller cannot reach it
 version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
-  - Keeps NetworkManager profiles (keyfiles) for network cards, bonds and VLANs, with addresses, gateways, routes, DNS,
-    MTU and firewall zone. Interfaces that are not listed are left alone.
-  - Compares first. When nothing differs, nothing is activated and nothing is armed.
-  - When something differs, a program on the node makes a checkpoint of NetworkManager, puts the new profiles into
-    C(/run), activates them, asks by ARP whether another machine has one of the new addresses, and probes the MTU.
-    Then the controller opens a fresh ssh connection to O(confirm_host), moves 64 KiB over it in both directions, and
-    confirms. Only then the profiles are written below C(/etc).
-  - When the controller does not come back within O(confirm_seconds), or any step fails, the node takes the change back.
-    The running configuration and the files are as before then. The same happens when the controller, the program on
-    the node or the node itself dies.
-  - Hosts do not wait for each other, so C(forks) and C(serial) may be as small as you like.
+  - Maintains NetworkManager profiles (keyfiles) for network cards, bonds and VLANs, with addresses, gateways, routes,
+    DNS, MTU and firewall zone. Interfaces that are not listed are not changed.
+  - First compares. If nothing differs, nothing is activated.
+  - If something differs, a program on the node creates a checkpoint of NetworkManager, writes the new profiles to
+    C(/run), activates them, asks by ARP whether another machine has one of the new addresses, and probes the MTU. Then
+    the controller opens a new ssh connection to O(confirm_host), transfers 64 KiB in both directions, and confirms.
+    Only then the profiles are written below C(/etc).
+  - If the confirmation does not arrive within O(confirm_seconds), or if a step fails, the node reverts the change. Then
+    the running configuration and the files are as before. The same happens if the controller or the program on the node
+    is killed, or if the node loses power.
+  - Hosts do not wait for each other, so C(forks) and C(serial) may have any value.
 options:
   interfaces:
     description: The interfaces.
@@ -36,18 +36,18 @@ options:
         type: str
       mac:
         description:
-          - Hardware address of a network card. The profile then follows the card when its name changes.
-          - With O(interfaces[].name) too, both must belong to the same card.
+          - Hardware address of a network card. The profile then follows the card if its name changes.
+          - If O(interfaces[].name) is also given, both must belong to the same card.
         type: str
       addresses:
-        description: Its addresses with prefix length, IPv4 and IPv6. May be left out for what a VLAN stands on.
+        description: Its addresses with prefix length, IPv4 and IPv6. Optional for the parent of a VLAN.
         type: list
         elements: str
       gateway:
         description:
           - The default gateway, at most one for each address family.
-          - When it is not given, an interface that carries a default route or the ssh connection now is refused, so
-            that neither is lost by leaving out a line. An empty list says that there shall be none.
+          - If it is not given, an interface with the current default route or ssh connection is refused, so that a
+            missing line cannot remove them. An empty list means no gateway.
         type: list
         elements: str
       routes:
@@ -60,13 +60,13 @@ options:
             type: str
             required: true
           via:
-            description: The gateway. On the link itself when not given.
+            description: The gateway. Without it the network is on the link.
             type: str
           metric:
-            description: Smaller wins.
+            description: Metric of the route; the lower metric has priority.
             type: int
           table:
-            description: Number of the routing table. The main table when not given.
+            description: Number of the routing table; by default the main table.
             type: int
       dns:
         description: Addresses of name servers.
@@ -77,10 +77,10 @@ options:
         type: list
         elements: str
       mtu:
-        description: MTU in bytes, 576 to 65536 and within what the driver accepts. Left as it is when not given.
+        description: MTU in bytes, 576 to 65536 and within the limits of the driver. By default it is not changed.
         type: int
       zone:
-        description: Zone of firewalld, which must exist. The default zone when not given.
+        description: Zone of firewalld, which must exist. Otherwise the default zone.
         type: str
       vlan:
         description: Makes the interface a VLAN.
@@ -109,19 +109,20 @@ options:
             elements: str
             required: true
           miimon_ms:
-            description: How often the links are looked at, in milliseconds, 10 to 10000.
+            description: Interval of link monitoring in milliseconds, 10 to 10000.
             type: int
             default: 100
           lacp_rate:
-            description: How often LACP packets are asked for. Only with V(802.3ad).
+            description: Rate of LACP packets. Only with V(802.3ad).
             type: str
             choices: [slow, fast]
           xmit_hash_policy:
-            description: What decides which port a packet leaves through. Only with V(802.3ad).
+            description: Hash policy that selects the port of a packet. Only with V(802.3ad).
             type: str
             choices: [layer2, layer2+3, layer3+4, encap2+3, encap3+4]
           min_links:
-            description: The bond has no carrier with fewer ports up. Only with V(802.3ad).
+            description: Minimum number of ports with a link. With fewer ports the bond has no carrier. Only with
+              V(802.3ad).
             type: int
           primary:
             description: Name of the port that is used whenever it is up. Only with V(active-backup).
@@ -129,21 +130,21 @@ options:
   confirm_host:
     description:
       - The address at which the node must answer after the change, for this and all later tasks.
-      - The address that is used now when not given.
+      - By default the current address.
     type: str
   confirm_seconds:
-    description: After how many seconds without confirmation the node takes the change back, 15 to 600.
+    description: Seconds without confirmation after which the node reverts the change, 15 to 600.
     type: int
     default: 60
   run_id:
-    description: Names the change on the node. Set by the action plugin of this name.
+    description: Name of the change on the node. Set by the action plugin of this name.
     type: str
 extends_documentation_fragment:
   - ansible.builtin.action_common_attributes
 attributes:
   check_mode:
     support: full
-    details: Compares, shows the keyfiles and arms nothing.
+    details: Compares and shows the keyfiles. Starts no change.
   diff_mode:
     support: full
   platform:
@@ -173,29 +174,29 @@ EXAMPLES = r"""
 
 RETURN = r"""
 activated:
-  description: The interfaces whose profile was activated, or in check mode would be, in this order.
+  description: Interfaces whose profile was activated, or in check mode would be, in this order.
   returned: success
   type: list
   elements: str
   sample: [ens1f0]
 left_alone:
-  description: Interfaces that hold what is wanted through a static profile of somebody else, one sentence each.
+  description: Interfaces whose existing static profile already has all wanted settings, one sentence each.
   returned: success
   type: list
   elements: str
   sample: []
 host:
-  description: The address at which the node answers now.
+  description: The current address of the node.
   returned: always
   type: str
   sample: 198.51.100.11
 run_id:
-  description: The name of the change.
+  description: Name of the change.
   returned: when something differs, and not in check mode
   type: str
   sample: 20261121t052204z-k3x9ab
 outcome:
-  description: What the node said about the end of the change, as in M(baremetal.gpu_cluster.pending_change).
+  description: Result of the change, as returned by M(baremetal.gpu_cluster.pending_change).
   returned: when something differs, and not in check mode
   type: dict
 """

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_differences
-short_description: Say how rebuilt nodes differ from their peers
+short_description: List differences between rebuilt nodes and their peers
 version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
-  - Compares what M(baremetal.gpu_cluster.node_snapshot) read, on the controller, and prints the differences. A
-    difference is a value that more than half of the peers have and the rebuilt node has not, or one that no peer has.
-  - Says which peers do not know the addresses of the rebuilt nodes, and which nodes gave no answer.
-  - A difference is a remark and fails nothing; whether the cluster works is what the check says.
+  - Compares the results of M(baremetal.gpu_cluster.node_snapshot) on the controller, and prints the differences. A
+    difference is a value that more than half of the peers have and the rebuilt node does not have, or a value that no
+    peer has.
+  - Lists peers that do not know the addresses of the rebuilt nodes, and nodes that gave no answer.
+  - A difference is not a failure; M(baremetal.gpu_cluster.check) tests whether the cluster works.
 options:
   rebuilt:
     description: The nodes that were rebuilt.
@@ -24,7 +25,7 @@ options:
     elements: str
     required: true
   results:
-    description: Host to the result of M(baremetal.gpu_cluster.node_snapshot), of the rebuilt nodes and their peers.
+    description: Results of M(baremetal.gpu_cluster.node_snapshot) by host, of the rebuilt nodes and their peers.
     type: dict
     required: true
 attributes:
@@ -74,16 +75,16 @@ differences:
       peers: 7
       of: 7
 peers:
-  description: The nodes that were compared with.
+  description: The peers in the comparison.
   returned: always
   type: list
   elements: str
 unaware:
-  description: Peer to what it does not know of the rebuilt nodes.
+  description: Unknown addresses of the rebuilt nodes, by peer.
   returned: always
   type: dict
 unread:
-  description: Host to the reason why it could not be read, or not completely.
+  description: Reasons why a host could not be read, or not completely, by host.
   returned: always
   type: dict
 rebuilt:
@@ -92,7 +93,7 @@ rebuilt:
   type: list
   elements: str
 lines:
-  description: What was printed.
+  description: The printed text.
   returned: always
   type: list
   elements: str

@@ -8,33 +8,32 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_snapshot
-short_description: Read what the nodes of one cluster should agree in
+short_description: Read the state in which the nodes of a cluster should agree
 version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
-  - Reads in one call the GPU stack, all RPM packages, the Python packages of the training environment, the values that
-    the kernel uses for the parameters of role kernel_tuning, and the units that start at boot. Changes nothing.
+  - Reads in one call the GPU stack, all RPM packages, the Python packages of the training environment, the running
+    values of the parameters of role kernel_tuning, and the units that start at boot. Changes nothing.
   - M(baremetal.gpu_cluster.node_differences) compares the results of several nodes.
-  - Calls C(rpm) and C(systemctl), and what M(baremetal.gpu_cluster.gpu_node_facts) calls, each with a deadline.
+  - Calls C(rpm), C(systemctl) and the commands of M(baremetal.gpu_cluster.gpu_node_facts), each with a timeout.
 options:
   torch_prefix:
     description: Path of the Python environment with PyTorch.
     type: path
     default: /opt/gpu-cluster/torch
   openmpi_prefix:
-    description: The folder above C(bin/ompi_info) of Open MPI. Without one there, C(ompi_info) of the system is asked.
+    description: The folder above C(bin/ompi_info) of Open MPI. If there is none, C(ompi_info) of the system is used.
     type: path
     default: /usr/lib64/openmpi
   interface:
-    description: The network card of the data network, whose driver, firmware, MTU and speed are read. Empty reads none.
+    description: The network card of the data network. Its driver, firmware, MTU and speed are read. Empty reads none.
     type: str
     default: ""
   members:
     description:
-      - The members whose addresses this node must know, in its hosts file and its firewall, as
-        P(baremetal.gpu_cluster.cluster_members#filter) returns them; C(name), C(fabric_address) and C(addresses) are
-        read.
+      - The members, as P(baremetal.gpu_cluster.cluster_members#filter) returns them. The hosts file and the firewall of
+        this node must have their addresses. C(name), C(fabric_address) and C(addresses) are read.
     type: list
     elements: dict
     default: []
@@ -43,7 +42,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: Reads in the same way in both modes.
+    details: Same behaviour as without check mode.
   diff_mode:
     support: none
     details: There is nothing to compare.
@@ -61,7 +60,7 @@ RETURN = r"""
 snapshot:
   description:
     - One dictionary of texts for each of C(stack), C(package), C(Python package), C(sysctl) and C(service at boot).
-    - C(unknown_addresses) lists what this node does not know of O(members), C(problems) what could not be read.
+    - C(unknown_addresses) lists addresses of O(members) that this node does not know, C(problems) lists failed reads.
   returned: always
   type: dict
   sample:

@@ -8,43 +8,43 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: nvidia_kernel_modules
-short_description: See to it that the next boot loads NVIDIA's kernel modules, and not nouveau
+short_description: Prepare the next boot for NVIDIA's kernel modules instead of nouveau
 version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
-  - Looks whether NVIDIA's module exists for the kernel that boots next, in the version of the installed libraries and
-    of the wanted kind. The scriptlet of its package ends well although the DKMS build has failed, so an installed
-    package says nothing. Where the module is missing, C(dkms install) is tried once; when that fails, the build log
-    and its decisive lines are in the message.
-  - Keeps nouveau out with C(/etc/modprobe.d/gpu-cluster-nouveau.conf), C(/etc/dracut.conf.d/gpu-cluster-nouveau.conf),
-    kernel arguments of all boot entries, and a new initramfs when the one of the kernel that boots holds nouveau. The
-    boot is only touched when the module is there.
-  - Says why the host has to reboot, what a person has to do where Secure Boot is on, and which processes hold a GPU. It
-    does not reboot, and it stops no process.
+  - Checks that NVIDIA's module exists for the kernel of the next boot, in the version of the installed libraries and of
+    the wanted kind. The scriptlet of its package succeeds even if the DKMS build has failed, so an installed package is
+    no proof. If the module is missing, C(dkms install) runs once; if that fails, the message has the path of the build
+    log and the lines with the error.
+  - Disables nouveau with C(/etc/modprobe.d/gpu-cluster-nouveau.conf), C(/etc/dracut.conf.d/gpu-cluster-nouveau.conf),
+    kernel arguments of all boot entries, and a new initramfs if the initramfs of that kernel contains nouveau. Boot
+    settings are changed only if the module exists.
+  - Returns the reasons for a reboot, the manual steps with Secure Boot, and the processes that use a GPU. The module
+    does not reboot and stops no process.
   - Installs no packages; see M(baremetal.gpu_cluster.pinned_packages).
 options:
   state:
     description:
-      - V(present) does what is described above.
-      - V(absent) takes back what this module has set, and takes leftovers of removed packages out of DKMS. Remove the
+      - V(present) runs the steps above.
+      - V(absent) reverts the settings of this module, and removes leftovers of removed packages from DKMS. Remove the
         packages first.
     type: str
     choices: [present, absent]
     default: present
   version:
     description:
-      - The version that the installed driver must have, as a branch such as V(580), or with more of its parts.
+      - The version that the installed driver must have, as a branch such as V(580), or with more parts.
       - Required with O(state=present).
     type: str
     default: ""
   kind:
-    description: Which kernel modules. The open ones are licensed C(Dual MIT/GPL) and need Turing or newer.
+    description: Kind of the kernel modules. The open modules have the licence C(Dual MIT/GPL) and need Turing or newer.
     type: str
     choices: [open, proprietary]
     default: open
   build_timeout_seconds:
-    description: How long C(dkms install) may take, 60 to 14400 s.
+    description: Timeout for C(dkms install), 60 to 14400 s.
     type: int
     default: 1800
 extends_documentation_fragment:
@@ -52,7 +52,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: Where the driver is not installed yet, a missing module is no failure.
+    details: If the driver is not installed yet, a missing module is not a failure.
   diff_mode:
     support: full
   platform:
@@ -76,36 +76,36 @@ EXAMPLES = r"""
 
 RETURN = r"""
 actions:
-  description: What was done, or would be in check mode, as sentences.
+  description: Actions that were done, or would be in check mode, as sentences.
   returned: success
   type: list
   elements: str
   sample: [Build and install the module nvidia 580.95.05 for the kernel 5.14.0-503.el9.x86_64]
 kernel:
-  description: The kernel that boots next; the running one where no kernel is installed.
+  description: The kernel of the next boot; the running kernel if no kernel is installed.
   returned: success
   type: str
   sample: 5.14.0-503.el9.x86_64
 version:
-  description: Version of the installed libraries. Empty when there are none.
+  description: Version of the installed libraries. Empty if there are none.
   returned: success
   type: str
   sample: 580.95.05
 module:
-  description: C(version) and C(kind) of the module for the kernel that boots. Empty when there is none.
+  description: C(version) and C(kind) of the module for the kernel of the next boot. Empty if there is none.
   returned: success
   type: dict
   sample:
     version: 580.95.05
     kind: open
 reboot_reasons:
-  description: Why the host has to reboot. Empty when it has not.
+  description: Reason for a reboot. Empty if no reboot is needed.
   returned: success
   type: list
   elements: str
   sample: [nouveau is loaded, the driver 580.95.05 is installed and not loaded]
 by_hand:
-  description: What only a person can do, at the console. Empty without Secure Boot, and when its key is enrolled.
+  description: Manual steps at the console. Empty without Secure Boot, or if the key is enrolled.
   returned: success
   type: list
   elements: str
@@ -133,16 +133,16 @@ gpu_processes:
       returned: always
       type: str
     unit:
-      description: The systemd service that it belongs to, empty when it is none.
+      description: The systemd service of the process; empty if it belongs to no service.
       returned: always
       type: str
     is_service:
-      description: Whether it is a service of the driver or of DCGM, which a reboot may end.
+      description: Whether it is a service of the driver or of DCGM, which a reboot may stop.
       returned: always
       type: bool
   sample: []
 busy:
-  description: Who would lose work in a reboot, in one sentence. Empty when nobody would.
+  description: The users who would lose work in a reboot, in one sentence. Empty if there are none.
   returned: success
   type: str
   sample: pid 4711 (python train.py) of train holds /dev/nvidia0

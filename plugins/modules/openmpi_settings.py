@@ -13,16 +13,15 @@ version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
-  - Asks the installation which files it reads, and writes a block of parameters at the end of each. Version 4.1 has one
-    file. Version 5 has a second one for its launcher, PRRTE, which knows nothing of the first.
-  - Networks are written in CIDR form, so that members may name their cards differently.
-  - The program that mpirun starts on other members gets an absolute path, so it is found without modules and profiles.
-  - Afterwards the installation is asked for the values in force. When one differs, all files are put back, and the
-    message says which value it is and what sets it.
-  - Lines of others in these files stay. Those that the block outvotes are named. Those with which Open MPI could run
-    no job, or would leave the port plan, are refused before anything changes.
-  - What libraries read from the environment of jobs is a block in C(/etc/environment), which PAM gives to every
-    session.
+  - Asks the installation for its parameter files, and writes a block of parameters at the end of each. Version 4.1 has
+    one file. Version 5 has a second file for its launcher, PRRTE, which does not read the first.
+  - Networks are written in CIDR form, so the names of the cards may differ between members.
+  - The daemon that mpirun starts on other members gets an absolute path, so it is found without modules and profiles.
+  - Then reads the values in force from the installation. If a value differs, all files are restored, and the message
+    names the value and its source.
+  - Other lines in these files stay. Lines that the block overrides are listed. Lines that would break all jobs, or
+    would use ports outside of the port plan, are refused before anything changes.
+  - Environment variables for libraries are a block in C(/etc/environment), which PAM reads for every session.
 options:
   prefix:
     description: The folder above C(bin/mpirun).
@@ -31,39 +30,39 @@ options:
   networks:
     description:
       - Networks in CIDR form for the data of MPI, and for its launcher. Host bits are ignored. The node must have an
-        address in each. Empty leaves the choice to Open MPI.
-      - Open MPI understands no IPv6 network. The node's interface in it is written instead.
-      - When all are of one family, the other one is turned off for data.
+        address in each. With an empty list Open MPI chooses.
+      - Open MPI does not support IPv6 networks here. The node's interface in the network is written instead.
+      - If all networks are of one family, the other family is disabled for data.
     type: list
     elements: str
     default: []
   ports:
     description:
       - C(btl_tcp_port_min_v4) and C(btl_tcp_port_min_v6) are the first of the data ports, 1024 to 65535.
-        C(btl_tcp_port_range_v4) and C(btl_tcp_port_range_v6) say how many there are.
-      - What is for IPv6 is left out where the build has no IPv6.
+        C(btl_tcp_port_range_v4) and C(btl_tcp_port_range_v6) are the numbers of ports.
+      - The IPv6 parameters are omitted if the build has no IPv6.
     type: dict
     required: true
   ephemeral:
     description:
-      - C(first) and C(last) of the ports that the plan has for the daemons. They come from the kernel, whose
-        C(net.ipv4.ip_local_port_range) must lie inside. Empty checks nothing.
+      - C(first) and C(last) of the port plan's range for the daemons. The daemons use the kernel's ephemeral ports, so
+        C(net.ipv4.ip_local_port_range) must be inside this range. Empty checks nothing.
     type: dict
     default: {}
   ssh_port:
-    description: The port of sshd on the members, 1 to 65535. With 22, ssh is called without one.
+    description: The port of sshd on the members, 1 to 65535. With 22, ssh is called without a port.
     type: int
     default: 22
   transport:
     description:
       - With V(tcp), data goes over TCP (C(pml ob1) with C(btl self,vader,tcp) or C(self,sm,tcp)).
-      - With V(ucx), data goes over UCX (C(pml ucx)), which takes RDMA where there is any.
+      - With V(ucx), data goes over UCX (C(pml ucx)), which uses RDMA if it is available.
     type: str
     choices: [tcp, ucx]
     default: tcp
   ucx_devices:
     description:
-      - Devices that UCX may use, as C(mlx5_0:1) or the name of an interface. Empty takes the interfaces in
+      - Devices that UCX may use, as C(mlx5_0:1) or the name of an interface. Empty selects the interfaces in
         O(networks), and the RDMA devices of their cards.
     type: list
     elements: str
@@ -82,8 +81,8 @@ attributes:
   check_mode:
     support: full
     details:
-      - Before a change that check mode only announces, nothing can be verified. What the node lacks then is a warning,
-        and so is an Open MPI that is not there yet.
+      - Values in force cannot be verified before the change. A missing requirement of the node, also a missing Open
+        MPI, is a warning.
   diff_mode:
     support: full
   platform:
@@ -106,12 +105,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 version:
-  description: The version of Open MPI; empty in check mode when it is not installed yet.
+  description: The version of Open MPI; empty in check mode if it is not installed yet.
   returned: success
   type: str
   sample: 4.1.4
 files:
-  description: The files with our values, each with its names and values.
+  description: The files with the values of this module, each with its names and values.
   returned: success
   type: dict
   sample:
@@ -120,13 +119,13 @@ files:
       btl: self,vader,tcp
       btl_tcp_if_include: 192.0.2.0/24
 overridden:
-  description: Lines of others in these files that have no effect any more, one sentence each.
+  description: Other lines in these files that no longer have an effect, one sentence each.
   returned: success
   type: list
   elements: str
   sample: []
 problems:
-  description: Why nothing was changed, each with C(variable), C(value), C(rule) and C(fix).
+  description: Reasons why nothing was changed, each with C(variable), C(value), C(rule) and C(fix).
   returned: on failure because of them
   type: list
   elements: dict

@@ -8,25 +8,24 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: package_repositories
-short_description: Set up dnf's repositories, their pinned keys and the proxy, after asking every mirror
+short_description: Configure dnf's repositories, their pinned keys and the proxy, after a test of every mirror
 version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
-  - Asks every wanted repository, key and wheel index from the node itself, all at the same time and past dnf's cache.
-    When one of them cannot be used, all problems are named and nothing is changed.
-  - Knows CRB, EPEL and NVIDIA's repository for EL 9 and 10 on x86_64 and aarch64. For these it first takes what the
-    node has. An enabled definition of the node, or another enabled repository that offers the same packages, is left
-    alone. A definition that is switched off is switched on; CRB only where the node also uses BaseOS, or something else
-    of the same file.
-    Otherwise the maker's address is used.
-  - An entry with an address of the site, such as a mirror, replaces what the node defines under the same id. That is
-    switched off, and nothing else in its file changes.
-  - Own definitions are in one file, C(/etc/yum.repos.d/gpu-cluster.repo), under ids that begin with C(gpu-cluster-).
-    What is no longer wanted leaves it. Signatures of packages are always checked.
-  - A key is taken when it has the pinned fingerprint, is not expired and comes without other keys. It is imported into
-    rpm. rpm keeps the key of a repository that is dropped, and a warning says how to remove it.
-  - New definitions are tried by dnf in a folder of their own before they count. A change that fails is taken back.
+  - Queries every wanted repository, key and wheel index from the node, in parallel and without dnf's cache. If one of
+    them cannot be used, all problems are listed and nothing is changed.
+  - Knows CRB, EPEL and NVIDIA's repository for EL 9 and 10 on x86_64 and aarch64. For these the definitions of the node
+    come first. An enabled definition of the node, or another enabled repository that offers the same packages, is not
+    changed. A disabled definition is enabled; CRB only if the node also uses BaseOS or another repository of the same
+    file. Otherwise the vendor's address is used.
+  - An entry with an address of the site, such as a mirror, replaces the node's definition with the same id. That
+    definition is disabled, and its file does not change otherwise.
+  - Definitions of this module are in C(/etc/yum.repos.d/gpu-cluster.repo), with ids that begin with C(gpu-cluster-).
+    Unwanted definitions are removed from the file. Signatures of packages are always checked.
+  - A key is accepted if it has the pinned fingerprint, is not expired and its file has no other keys. It is imported
+    into rpm. rpm keeps the key of a removed repository, and a warning says how to remove the key.
+  - dnf tests new definitions in a separate folder before they are installed. A change that fails is reverted.
 options:
   repositories:
     description: The wanted repositories, each id once.
@@ -37,12 +36,12 @@ options:
       id:
         description:
           - V(crb), V(epel) and V(nvidia) are known and need nothing else.
-          - An id that the node defines needs nothing else either; it is switched on.
+          - An id that the node defines needs nothing else either; the repository is enabled.
           - Another id needs an address and a key.
         type: str
         required: true
       state:
-        description: With V(disabled), the node's own repository of this id is switched off.
+        description: V(disabled) disables the node's own repository with this id.
         type: str
         choices: [enabled, disabled]
         default: enabled
@@ -52,8 +51,8 @@ options:
       baseurl:
         description:
           - Folder that holds C(repodata/), as V(http://), V(https://) or V(file:///) on the node.
-          - C($releasever) becomes the major version, C($basearch) the architecture, and C($nvidia_arch) what NVIDIA
-            calls the architecture (C(sbsa) for aarch64).
+          - C($releasever) becomes the major version, C($basearch) the architecture, and C($nvidia_arch) NVIDIA's name
+            of the architecture (C(sbsa) for aarch64).
         type: str
       metalink:
         description: Address of a metalink instead of a folder.
@@ -61,10 +60,10 @@ options:
       gpg_key:
         description:
           - The armoured public key, as V(http://), V(https://) or V(file:///) on the node; the same placeholders.
-          - Anything else is the whole path of a file on the controller, whose text is in O(key_texts).
+          - Any other value is the absolute path of a file on the controller, whose text is in O(key_texts).
         type: str
       gpg_fingerprints:
-        description: Whole fingerprints of all keys in the file, blanks allowed.
+        description: Full fingerprints of all keys in the file, blanks allowed.
         type: list
         elements: str
       packages:
@@ -72,11 +71,11 @@ options:
         type: list
         elements: str
       exclude_packages:
-        description: Packages that are never taken from it; patterns as dnf knows them.
+        description: Packages that are never installed from this repository; patterns of dnf are allowed.
         type: list
         elements: str
       proxy:
-        description: Proxy of this repository alone; V(none) goes without one.
+        description: Proxy for this repository; V(none) uses no proxy.
         type: str
   key_texts:
     description: Texts of the keys that are files on the controller, by the name given in O(repositories[].gpg_key).
@@ -85,24 +84,25 @@ options:
   proxy:
     description:
       - Proxy for all repositories of the node, kept in C(/etc/dnf/dnf.conf), as V(http://HOST:PORT).
-      - V(none) removes that line. An empty text leaves the file alone; what is in it is still used for asking.
+      - V(none) removes that line. With an empty string the file does not change; its proxy is still used for the
+        queries.
     type: str
     default: ""
   ca_certificate:
     description:
-      - File on the node with the authority that has signed the mirrors' certificates. It counts for all own
-        definitions, and no other does then.
+      - File on the node with the certificate authority of the mirrors. It applies to all definitions of this module,
+        instead of the authorities of the system.
     type: str
     default: ""
   timeout_seconds:
-    description: How long to wait for a connection, and for each further piece of an answer, 1 to 60 s.
+    description: Timeout to connect, and for each further read, 1 to 60 s.
     type: int
     default: 5
   packages:
     description:
-      - Packages that are going to be pinned later, as M(baremetal.gpu_cluster.pinned_packages) takes them. One that the
-        repositories do not have, as they are going to be, is refused before anything is changed.
-      - What is installed as wanted is not asked for.
+      - Packages that later tasks pin, in the form of M(baremetal.gpu_cluster.pinned_packages). A package that the
+        future repositories do not have is refused before anything is changed.
+      - Packages that are already installed as wanted are not queried.
     type: list
     elements: dict
     default: []
@@ -112,44 +112,44 @@ options:
         type: str
         required: true
       version:
-        description: Its version; empty takes any.
+        description: Its version; empty accepts any version.
         type: str
         default: ""
       family:
         description: Packages with the same family must have a version in common.
         type: str
       variable:
-        description: How messages call the version, for example V(nccl_version).
+        description: Name of the version in messages, for example V(nccl_version).
         type: str
         default: ""
   wheels:
-    description: Where pip is going to look; asked as well, and never changed.
+    description: Sources of pip. They are queried too, and never changed.
     type: dict
     suboptions:
       index_url:
         description:
-          - Address of a package index. When it and O(wheels.folder) are empty, the index that pip on the node is
-            configured for is asked, or pip's default. Only a page without the version counts then, and not an index
-            that does not answer.
+          - Address of a package index. If it and O(wheels.folder) are empty, the index of pip's configuration on the
+            node, or pip's default, is queried. Then only a page without the version is a problem, not an index that
+            does not answer.
         type: str
         default: ""
       folder:
-        description: Folder with wheels on the node. It wins over the index, as it does with pip's C(--no-index).
+        description: Folder with wheels on the node. It overrides the index, like pip's C(--no-index).
         type: str
         default: ""
       requirements:
-        description: Packages that must be there, as C(name==version).
+        description: Packages that must be available, as C(name==version).
         type: list
         elements: str
         default: []
       prefix:
-        description: A Python environment. What is installed in it already is not looked for.
+        description: A Python environment. Packages that are installed there are not queried.
         type: str
         default: ""
       variables:
         description:
-          - How messages call C(folder) and C(index_url), and under C(requirements) the pins, by the name of their
-            package. C(*) stands for all other packages.
+          - Names in messages for C(folder) and C(index_url), and under C(requirements) for the pins, by package name.
+            C(*) stands for all other packages.
         type: dict
         default: {}
 extends_documentation_fragment:
@@ -157,7 +157,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: Mirrors are asked, and new definitions are tried by dnf, which may fill its cache.
+    details: Mirrors are queried, and dnf tests new definitions, which may fill its cache.
   diff_mode:
     support: full
   platform:
@@ -196,7 +196,7 @@ repositories:
       action: offered
       repositories: [site-everything]
 asked:
-  description: Every address that was asked, with the seconds that took and the proxy between, if any.
+  description: Every queried address, with the duration in seconds and the proxy, if any.
   returned: always when addresses were asked
   type: list
   elements: dict
@@ -206,13 +206,13 @@ asked:
       seconds: 0.012
       proxy: ""
 problems:
-  description: Why nothing was changed, each with C(variable), C(value), C(rule) and C(fix).
+  description: Reasons why nothing was changed, each with C(variable), C(value), C(rule) and C(fix).
   returned: on failure because of them
   type: list
   elements: dict
   sample: []
 keys:
-  description: The pinned keys of the repositories in our file.
+  description: The pinned keys of the repositories in the file of this module.
   returned: success
   type: list
   elements: dict

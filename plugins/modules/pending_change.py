@@ -8,16 +8,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: pending_change
-short_description: Look at, confirm or give up a change of network or firewall that waits on the node
+short_description: Show, confirm or abort a pending change of network or firewall
 version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
-  - The second half of M(baremetal.gpu_cluster.network_profiles) and M(baremetal.gpu_cluster.firewall_peers), which call
-    it by themselves over fresh connections. By hand it tells where a change stands, or takes one back before its time
-    is over.
-  - Every answer carries 64 KiB of random data, and every call does, so that a connection that only passes small packets
-    does not count as one.
+  - Second half of M(baremetal.gpu_cluster.network_profiles) and M(baremetal.gpu_cluster.firewall_peers), which call it
+    over new connections. Called by hand, it shows the state of a change, or reverts it before its timeout.
+  - Every call and every answer contains 64 KiB of random data, so that a connection that passes only small packets
+    fails.
 options:
   kind:
     description:
@@ -28,17 +27,17 @@ options:
     required: true
   run_id:
     description:
-      - The change, as RV(baremetal.gpu_cluster.network_profiles#module:run_id) or
-        RV(baremetal.gpu_cluster.firewall_peers#module:run_id) named it.
+      - Name of the change, from RV(baremetal.gpu_cluster.network_profiles#module:run_id) or
+        RV(baremetal.gpu_cluster.firewall_peers#module:run_id).
     type: str
     required: true
   step:
-    description: V(look) only tells, V(confirm) makes the change permanent, V(abort) takes it back at once.
+    description: V(look) only returns the state, V(confirm) makes the change permanent, V(abort) reverts it at once.
     type: str
     choices: [look, confirm, abort]
     default: look
   payload:
-    description: Data that the connection has to carry; its digest comes back.
+    description: Data to transfer over the connection; its digest is returned.
     type: str
     default: ""
 extends_documentation_fragment:
@@ -77,7 +76,7 @@ state:
   type: str
   sample: confirmed
 reason:
-  description: Why the change was taken back or never began.
+  description: Why the change was reverted or never started.
   returned: when RV(state) is V(undone) or V(failed)
   type: str
 restored:
@@ -88,16 +87,16 @@ restored:
   returned: when RV(state) is V(undone)
   type: bool
 differences:
-  description: What is not as it was, one sentence each.
+  description: Differences from the state before the change, one sentence each.
   returned: when RV(state) is V(undone)
   type: list
   elements: str
 left:
-  description: Seconds until the node takes the change back by itself.
+  description: Seconds until the node reverts the change.
   returned: when RV(state) is not V(unknown)
   type: float
 applied_for:
-  description: How long the change has been in force, in seconds.
+  description: Seconds for which the change has been in force.
   returned: when it ever was
   type: float
 digest:

@@ -13,28 +13,29 @@ version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
-  - Installs, upgrades or downgrades packages to the versions that are asked for, removes others, and enables module
-    streams. dnf does all of it in one transaction.
-  - Locks the versions with dnf's versionlock plugin, so that C(dnf upgrade) leaves them alone. Our lines are in a block
-    of the plugin's list that bears the name of the group. The plugin comes along where it is missing.
-  - Where everything is as wanted already, only rpm and files of the node are read. No repository is asked then.
-  - A version that no repository offers is refused before anything changes, with the versions that there are. So is one
-    that somebody else's lock, an exclude line or a module stream keeps dnf from using; that line is named.
-  - Signatures are dnf's matter. A package without one, or with that of a key that the node does not trust, is refused
-    where the repository has C(gpgcheck=1), and the message says which package it is.
-  - Before a transaction begins, what it is going to do is written to C(/var/lib/gpu-cluster/packages/GROUP.json).
-    When a run finds such a record, the transaction was interrupted. Of two versions of a package, the one that was
-    being replaced goes. Packages that have changed are verified with C(rpm --verify). What is not whole, or may not
-    have run its scriptlet, is installed again.
-  - A package that something else on the node needs is never removed along the way.
+  - Installs, upgrades or downgrades packages to the wanted versions, removes others, and enables module streams, in one
+    dnf transaction.
+  - Locks the versions with dnf's versionlock plugin, so that C(dnf upgrade) leaves them alone. The locks are in a block
+    of the plugin's list with the name of the group. A missing plugin is installed.
+  - If nothing differs, only rpm and files of the node are read, and no repository is queried.
+  - A version that no repository offers is refused before anything changes, with a list of the available versions. A
+    version that is hidden by another lock, an exclude line or a module stream is refused too, with that line.
+  - dnf checks signatures. A package without a signature, or with the signature of an untrusted key, is refused if the
+    repository has C(gpgcheck=1), and the message names the package.
+  - Before a transaction begins, its plan is written to C(/var/lib/gpu-cluster/packages/GROUP.json). A run that finds
+    such a record repairs the interrupted transaction. If two versions of a package are installed, the old one is
+    removed. Changed packages are verified with C(rpm --verify). A package that is incomplete, or whose scriptlet may
+    not have run, is installed again.
+  - A package that another installed package needs is never removed as a side effect.
 options:
   group:
     description:
-      - What the packages are for. It names the block of locks and the record. Small letters, digits, underscores.
+      - Name of the group of packages, used for the block of locks and the record. Lower-case letters, digits and
+        underscores.
     type: str
     required: true
   state:
-    description: With V(absent), the packages go, with their locks and module streams.
+    description: V(absent) removes the packages with their locks and module streams.
     type: str
     choices: [present, absent]
     default: present
@@ -52,54 +53,54 @@ options:
         description:
           - A version (V(2.28.9)), a version and release (V(2.28.9-1+cuda13.0)), the first parts of either (V(580),
             V(580.95)), or a pattern (V(2.28.9-*+cuda13.0)). An epoch may stand before it (V(3:580.95.05)).
-          - What is installed and fits stays. Otherwise it is the newest one that fits.
-          - Empty takes any version, keeps what is installed, and locks nothing.
-          - Kernel packages, of which dnf keeps several (C(kernel-devel) and its kind), are never locked.
+          - An installed version that matches is kept. Otherwise the newest matching version is installed.
+          - Empty accepts any version, keeps an installed version, and locks nothing.
+          - Install-only packages such as C(kernel-devel), of which dnf keeps several versions, are never locked.
         type: str
         default: ""
       family:
         description:
-          - Packages with the same family get the same version, the newest one that all of them have.
-          - Packages whose O(packages[].version) reads the same are a family unless this says something else. Empty
-            stands for each package on its own.
+          - Packages with the same family get the same version, the newest that is available for all of them.
+          - By default, packages with the same O(packages[].version) are a family. With an empty string the package is
+            in no family.
         type: str
       variable:
-        description: How messages call the version, for example V(nccl_version), or the list from which the names of
-          packages without a version are, for example V(monitoring_packages).
+        description: Name of the version in messages, for example V(nccl_version). For packages without a version, the
+          list that names them, for example V(monitoring_packages).
         type: str
         default: ""
       optional:
-        description: Whether the others come without it, with a warning, where no repository has a package of this name.
-          Only for a package without O(packages[].version).
+        description: Whether the package is skipped, with a warning, if no repository has it. Only for a package without
+          O(packages[].version).
         type: bool
         default: false
   absent:
-    description: Names or patterns of packages that must not be there. They go in the same transaction.
+    description: Names or patterns of packages that must not be installed. They are removed in the same transaction.
     type: list
     elements: str
     default: []
   locked_with:
     description:
-      - Names or patterns of packages that are built together with the pinned ones, and that these need in exactly
-        their version. Such a package is locked too when it is installed in the epoch and version of a pinned package.
-      - Without it, what a pinned package requires in one version stays unlocked, and C(dnf upgrade) fails as soon as a
-        repository has a newer one. None of these packages has to exist.
+      - Names or patterns of packages that are built together with the pinned ones and required in exactly the same
+        version. Such a package is locked too if it is installed in the epoch and version of a pinned package.
+      - Without this option such packages stay unlocked, and C(dnf upgrade) fails as soon as a repository has a newer
+        version. Packages that do not exist are ignored.
     type: list
     elements: str
     default: []
   module_streams:
     description:
-      - Module streams to enable first, as C(NAME:STREAM). Another stream of the module is reset before that.
-      - A stream is skipped when no repository of the node has a module of that name. EL 10 has none.
+      - Module streams to enable first, as C(NAME:STREAM). Another enabled stream of the module is reset.
+      - A stream is skipped if no repository of the node has a module of that name. EL 10 has none.
     type: list
     elements: str
     default: []
   timeout_seconds:
-    description: How long the transaction may take, with its downloads, 60 to 86400 s.
+    description: Timeout of the transaction with its downloads, 60 to 86400 s.
     type: int
     default: 3600
   wait_seconds:
-    description: How long to wait for another dnf or rpm to end, 0 to 3600 s.
+    description: Time to wait for another dnf or rpm, 0 to 3600 s.
     type: int
     default: 300
 extends_documentation_fragment:
@@ -109,9 +110,9 @@ attributes:
     support: full
     details:
       - dnf plans the transaction with copies of its files, and may fill its cache.
-      - A repository that the same run would have added is not there in check mode. A package that no repository
-        offers is then told as an action and a warning, and only fails outside of check mode. What it needs, and its
-        locks, are not told then. A version that does not exist fails in check mode as well.
+      - A repository that the same run would add does not exist in check mode. So a package that no repository offers is
+        an action and a warning, and fails only without check mode. Its dependencies and locks are not listed. A version
+        that does not exist also fails in check mode.
   diff_mode:
     support: full
   platform:
@@ -155,14 +156,14 @@ EXAMPLES = r"""
 
 RETURN = r"""
 packages:
-  description: The version of each wanted package, with its release, and its epoch when it has one.
+  description: The version of each wanted package with its release and, if it has one, its epoch.
   returned: success
   type: dict
   sample:
     libnccl: 2.28.9-1+cuda13.0
     nvidia-driver-cuda: 3:580.95.05-1.el9
 actions:
-  description: What was done, or would be in check mode, with what dnf does besides, and the locks.
+  description: Actions that were done, or would be in check mode, with those of dnf's dependencies and the locks.
   returned: success
   type: list
   elements: str
@@ -170,14 +171,14 @@ actions:
     - upgrade libnccl from 2.27.7-1+cuda13.0 to 2.28.9-1+cuda13.0
     - lock libnccl-0:2.28.9-1+cuda13.0.*
 repaired:
-  description: What an interrupted transaction had left behind, and what became of it.
+  description: Remains of an interrupted transaction, and their repair.
   returned: success
   type: list
   elements: str
   sample:
     - "libnccl was installed twice: 2.27.7-1+cuda13.0 is removed, 2.28.9-1+cuda13.0 stays"
 problems:
-  description: Why nothing was changed, each with C(variable), C(value), C(rule) and C(fix).
+  description: Reasons why nothing was changed, each with C(variable), C(value), C(rule) and C(fix).
   returned: on failure because of them
   type: list
   elements: dict

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: resource_limits
-short_description: Set resource limits for logins and services, and read them back through a real ssh session
+short_description: Set resource limits of logins and services, and read them back in an ssh session
 version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
   - Writes C(90-gpu-cluster.conf) in C(/etc/security/limits.d) for logins, in C(/etc/systemd/system.conf.d) and
     C(/etc/systemd/user.conf.d) for services, and in C(/etc/systemd/logind.conf.d). Soft and hard limits are the same.
-  - Puts them in force. systemd reloads its configuration, logind too; no service and no login is restarted. What runs
-    already keeps the limits that it has.
+  - Reloads the configuration of systemd and logind; no service and no login is restarted. Running processes keep their
+    limits.
   - Reads them back from systemd, from a service, and from a non-interactive ssh session of O(login_user), which goes
     through sshd, PAM and the user's shell. This needs no port and no key of the user.
-  - Refuses what is wrong before anything is changed, all of it at once. Messages name the variables of the role
-    kernel_tuning, which are the options below with that prefix.
-  - When a step fails, or a limit reads back as something else, all files are put back and in force again.
+  - Lists all invalid values at once, before anything is changed. Messages use the variables of the role kernel_tuning,
+    which are the options below with that prefix.
+  - If a step fails, or if a limit reads back with another value, all files are restored and loaded again.
 options:
   limits:
     description: The wanted limits. An empty list removes the files.
@@ -41,33 +41,33 @@ options:
         type: str
         required: true
       reason:
-        description: Why it is set, on one line; becomes the comment above it.
+        description: The reason, on one line. The module writes it as a comment above the entry.
         type: str
         default: ""
   keep_ipc:
-    description: Whether shared memory and semaphores of a user stay when the user's last login ends (C(RemoveIPC=no)).
+    description: Whether shared memory and semaphores of a user remain after the user's last session has ended
+      (C(RemoveIPC=no)).
     type: bool
     default: true
   login_user:
     description:
-      - The user through whose ssh session the limits are read back.
-      - They are not when it is empty, which a warning says.
+      - User for the ssh session that reads the limits back.
+      - Empty skips the session, with a warning.
     type: str
     default: ""
   unsettable:
     description:
       - What to do about limits that this node cannot reach, because it is a container or because of C(fs.nr_open).
-      - V(fail) changes nothing and names them.
-      - V(report) leaves them out of the files and names them in warnings. In the files they could make PAM refuse
-        logins.
+      - V(fail) changes nothing and lists the limits.
+      - V(report) omits them from the files and lists them in warnings. In the files they could make PAM refuse logins.
     type: str
     choices: [fail, report]
     default: fail
   overridden:
     description:
-      - What to do about limits that another file decides.
-      - V(fail) changes nothing and names each with the file that wins.
-      - V(report) writes all the same and names them in warnings.
+      - What to do about limits that another file overrides.
+      - V(fail) changes nothing and lists each with the overriding file.
+      - V(report) still writes the files and lists the limits in warnings.
     type: str
     choices: [fail, report]
     default: fail
@@ -76,7 +76,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: Limits are read back in check mode too, unless something would change.
+    details: Limits are also read back in check mode, unless something would change.
   diff_mode:
     support: full
   platform:
@@ -99,14 +99,14 @@ EXAMPLES = r"""
 
 RETURN = r"""
 session:
-  description: What the ssh session has, by item, as soft and hard limit in the kernel's unit.
+  description: Limits of the ssh session, by item, as soft and hard limit in the kernel's unit.
   returned: success; empty when it was not read
   type: dict
   sample:
     memlock: [unlimited, unlimited]
     nofile: ["524288", "524288"]
 service:
-  description: The same of a service that runs as this user, or as root without one.
+  description: The same for a service that runs as this user, or as root if no user is set.
   returned: success; empty when it was not read
   type: dict
   sample:
@@ -118,19 +118,19 @@ unsettable:
   elements: str
   sample: []
 reported:
-  description: What was read back differently because of other files, one sentence each, with O(overridden=report).
+  description: Limits that read back differently because of other files, one sentence each, with O(overridden=report).
   returned: success
   type: list
   elements: str
   sample: []
 overridden:
-  description: What other files decide, with C(key), C(wanted), C(path) and C(effect).
+  description: Limits that other files override, with C(key), C(wanted), C(path) and C(effect).
   returned: success, and on failure because of them
   type: list
   elements: dict
   sample: []
 problems:
-  description: Everything that was refused, with C(variable), C(value), C(rule) and C(fix).
+  description: All refused values, with C(variable), C(value), C(rule) and C(fix).
   returned: on failure because of them
   type: list
   elements: dict

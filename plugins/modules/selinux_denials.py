@@ -8,17 +8,17 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: selinux_denials
-short_description: Say what SELinux denied, since when, and what to do about it
+short_description: List SELinux denials with their fix
 version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
-  - Reads the audit log with C(ausearch), and the journal, which holds the denials of a host where no auditd runs. The
-    same denial in both counts once.
-  - Equal denials become one finding with their number. A cause that is known has its fix, in variables of this
-    collection; every other one is listed as unexplained with its raw line. Nothing is left out.
+  - Reads the audit log with C(ausearch), and the journal, which has the denials of a host without auditd. A denial in
+    both counts once.
+  - Equal denials are one finding with their number. A finding with a known cause has the fix, in variables of this
+    collection. Every other denial is listed as unexplained with its raw line.
   - Changes nothing, and does not fail because of a denial.
-  - Denials that the policy silences (C(dontaudit)) are in no log and not here either. C(semodule -DB) shows them.
+  - Denials with a C(dontaudit) rule are in no log and are not listed. C(semodule -DB) enables their logging.
 options:
   since:
     description:
@@ -26,7 +26,7 @@ options:
     type: str
     default: boot
   torch_prefix:
-    description: Path of the Python environment of jobs, so that denials about it are explained.
+    description: Path of the Python environment of jobs, to explain denials of its files.
     type: str
     default: /opt/gpu-cluster/torch
 extends_documentation_fragment:
@@ -60,17 +60,17 @@ mode:
   type: str
   sample: enforcing
 since:
-  description: From when on denials were looked for.
+  description: Start of the search.
   returned: success
   type: str
   sample: 2026-11-21T10:00:00+0000
 until:
-  description: The host's time before it began to read, in seconds since 1970; a good O(since) for the next look.
+  description: The host's time before the read, in seconds since 1970; use it as O(since) of the next call.
   returned: success
   type: int
   sample: 1795251422
 sources:
-  description: What was read, V(audit log) and V(journal).
+  description: The logs that were read, V(audit log) and V(journal).
   returned: success
   type: list
   elements: str
@@ -82,47 +82,47 @@ denials:
   elements: dict
   contains:
     when:
-      description: Time of the first one.
+      description: Time of the first denial.
       type: str
     last:
-      description: Time of the last one.
+      description: Time of the last denial.
       type: str
     times:
-      description: How often.
+      description: Number of denials.
       type: int
     comm:
-      description: The program.
+      description: Name of the denied program.
       type: str
     scontext:
-      description: Its context.
+      description: SELinux context of the program.
       type: str
     tcontext:
-      description: The context of what it was kept from.
+      description: SELinux context of the target.
       type: str
     tclass:
-      description: What that is, such as C(file) or C(tcp_socket).
+      description: Class of the target, such as C(file) or C(tcp_socket).
       type: str
     permissions:
-      description: What it wanted to do.
+      description: The denied permissions.
       type: list
       elements: str
     path:
-      description: The path of a file, or its name alone where the kernel knows no more.
+      description: Path of the file, or only its name if the kernel has no path.
       type: str
     port:
-      description: The port of a socket, else 0.
+      description: Port of the socket, otherwise 0.
       type: int
     permissive:
-      description: Whether it was logged only and not denied.
+      description: Whether the access was only logged and not denied.
       type: bool
     sentence:
-      description: All of this in one sentence.
+      description: The denial in one sentence.
       type: str
     fix:
-      description: What to do; empty when the cause is not known.
+      description: The fix; empty if the cause is unknown.
       type: str
     raw:
-      description: The line of the log, without its stamp.
+      description: The line of the log, without its time stamp.
       type: str
   sample:
     - when: 2026-11-21T08:57:02+0000
@@ -146,13 +146,13 @@ denials:
         avc: denied { name_bind } for pid=2208 comm="sshd" src=2222 scontext=system_u:system_r:sshd_t:s0
         tcontext=system_u:object_r:unreserved_port_t:s0 tclass=tcp_socket permissive=0
 sentences:
-  description: The sentences of the denials whose cause is known.
+  description: Sentences of the denials with a known cause.
   returned: success
   type: list
   elements: str
   sample: []
 unexplained:
-  description: The sentences of the others, each with its raw line.
+  description: Sentences of the other denials, each with its raw line.
   returned: success
   type: list
   elements: str

@@ -13,21 +13,21 @@ version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
-  - Labels the ports of sshd, sets booleans, gives files their labels, and lets SELinux enforce, now and at the next
-    boot. All customisations of the policy are one transaction of C(semanage import); nothing loops.
-  - Works with any policy, whatever it is called.
-  - Remembers in C(/var/lib/gpu-cluster/selinux.json) what it customised and what was there before. What is no longer
-    wanted is taken back. Customisations of others are left alone, unless they contradict what is wanted.
-  - A host without SELinux is reported with the steps that turn it on, and left alone. See O(enable_ok).
-  - Before a permissive host enforces, the labels of what a login needs are checked. With O(confirm_seconds) a timer on
-    the host makes it permissive again, unless the controller comes back over a new connection with O(confirm).
+  - Labels the ports of sshd, sets booleans, labels files, and sets the mode now and for the next boot. All
+    customisations of the policy are one transaction of C(semanage import).
+  - Works with any policy.
+  - Records its customisations and the former values in C(/var/lib/gpu-cluster/selinux.json). Customisations that are no
+    longer wanted are reverted. Customisations of others are not changed, unless they contradict the options.
+  - A host without SELinux is reported with the steps to enable it, and not changed. See O(enable_ok).
+  - Before a permissive host is switched to enforcing, the labels of files for logins are checked. With
+    O(confirm_seconds) a timer on the host makes it permissive again, unless the controller reconnects with O(confirm).
 options:
   state:
-    description: V(enforcing) or V(permissive). SELinux is never turned off.
+    description: V(enforcing) or V(permissive). SELinux is never disabled.
     type: str
     default: enforcing
   ssh_ports:
-    description: TCP ports on which sshd listens or is going to, 1 to 65535. 22 has its label in every policy.
+    description: TCP ports of sshd, now or in the future, 1 to 65535. Every policy has a label for port 22.
     type: list
     elements: int
     default: [22]
@@ -36,53 +36,54 @@ options:
     type: dict
     default: {}
   fcontexts:
-    description: Labels of files and folders with all that is in them.
+    description: Labels of files and of folders with their content.
     type: list
     elements: dict
     default: []
     suboptions:
       path:
-        description: The file or folder itself, no expression.
+        description: Path of the file or folder, not a regular expression.
         type: path
         required: true
       type:
-        description: The type of all that is in it. Either this or O(fcontexts[].like).
+        description: The SELinux type of the path and its content. Set either this or O(fcontexts[].like).
         type: str
       like:
-        description: A folder that the policy knows. All is labelled as if it were there.
+        description: A folder that the policy knows. The content is labelled as if it were in that folder.
         type: path
   users:
     description:
-      - Users who log in by key. Wrong labels of the C(.ssh) in their homes are put right on every run.
+      - Users who log in by key. Every run corrects wrong labels of the C(.ssh) folders in their homes.
       - A home that the policy does not know is labelled as one below C(/home), with the folders above it.
     type: list
     elements: str
     default: []
   torch_prefix:
     description:
-      - Path of the Python environment of jobs. Below C(/opt) and C(/usr) the policy itself labels programs and
-        libraries; elsewhere they are labelled like that. Empty for none.
+      - Path of the Python environment of jobs. The policy labels programs and libraries below C(/opt) and C(/usr); with
+        another path this module gives them the same labels. Empty for none.
     type: str
     default: ""
   disabled_host:
-    description: What a host without SELinux is, a warning (V(report)) or a failure (V(fail)).
+    description: Whether a host without SELinux is a warning (V(report)) or a failure (V(fail)).
     type: str
     choices: [report, fail]
     default: report
   enable_ok:
     description:
-      - Prepares a host without SELinux for its next boot. It sets permissive mode in C(/etc/selinux/config), asks for a
-        relabelling of all files, and takes C(selinux=0) off the kernel's arguments. Never reboots.
+      - Prepares a host without SELinux for its next boot. It sets permissive mode in C(/etc/selinux/config), requests a
+        relabelling of all files, and removes C(selinux=0) from the kernel's arguments. Never reboots.
     type: bool
     default: false
   confirm_seconds:
     description:
-      - How many seconds the controller has to come back when a permissive host begins to enforce, 15 to 600. After that
-        the host is permissive again. V(0) waits for nobody.
+      - Seconds for the controller to reconnect after a permissive host is switched to enforcing, 15 to 600. After that
+        the host is permissive again. V(0) does not wait for a confirmation.
     type: int
     default: 0
   confirm:
-    description: Ends the waiting. To be called over a new connection, with everything else as in the call before.
+    description: Confirms the switch to enforcing. Call it over a new connection, with the same other options as the
+      previous call.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -90,7 +91,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: What would get another label through a new rule is known by its rule only.
+    details: Files that a new rule would relabel are listed by their rule only.
   diff_mode:
     support: full
   platform:
@@ -128,7 +129,7 @@ mode:
   type: str
   sample: enforcing
 configured:
-  description: The mode after the next boot, as the file says.
+  description: The mode after the next boot, from the configuration file.
   returned: success, and on failure because of a disabled host
   type: str
   sample: enforcing
@@ -139,34 +140,34 @@ causes:
   elements: str
   sample: [/etc/selinux/config says SELINUX=disabled]
 steps:
-  description: What turns it on, in this order.
+  description: The steps to enable SELinux, in this order.
   returned: when it is disabled
   type: list
   elements: str
 reboot_required:
-  description: Whether the host is prepared and waits for a reboot.
+  description: Whether the host is prepared and needs a reboot.
   returned: success
   type: bool
   sample: false
 confirm_needed:
-  description: Whether the host becomes permissive again unless O(confirm) comes within O(confirm_seconds).
+  description: Whether the host becomes permissive again without O(confirm) within O(confirm_seconds).
   returned: success
   type: bool
   sample: false
 customised:
-  description: What was customised or taken back, one phrase each.
+  description: Customisations that were made or reverted, one phrase each.
   returned: success
   type: list
   elements: str
   sample: [port tcp 2222 ssh_port_t]
 relabelled:
-  description: Paths that got other labels; with new rules in check mode those that it knows of.
+  description: Relabelled paths; in check mode with new rules only the known ones.
   returned: success
   type: list
   elements: str
   sample: [/home/train/.ssh/authorized_keys]
 notes:
-  description: What a person should know, one sentence each. They are warnings too.
+  description: Remarks, one sentence each. They are also warnings.
   returned: success
   type: list
   elements: str

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: shared_mounts
-short_description: Mount shared storage, and look at it as the user of the jobs
+short_description: Mount shared storage, and read it as the user of the jobs
 version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
-  - Keeps one mount unit of systemd for each entry, enabled and started, so that it is there after a boot. A node boots
-    without the storage when the server does not answer.
-  - Looks at every mount as O(user), in a process of its own with a deadline. A server that does not answer, a stale
-    handle and a folder that the user cannot read are named.
-  - Refuses what is in the way, before anything is changed and all at once. That is a line of C(/etc/fstab) or a unit of
-    somebody else for the same path, something else that is mounted there, and a folder that is not empty, because its
-    files would be hidden.
-  - A mount that fails is taken back, its unit too. The others stay, and all that failed are named.
+  - Maintains one systemd mount unit for each entry, enabled and started, so that it is mounted at boot. If the server
+    does not answer, the node boots without the storage.
+  - Reads every mount as O(user), in a separate process with a timeout. Reports a server that does not answer, a stale
+    handle and a folder that the user cannot read.
+  - Lists all conflicts at once, before anything is changed. Conflicts are a line of C(/etc/fstab) or another unit for
+    the same path, another mount there, and a folder that is not empty, because its files would be hidden.
+  - A mount that fails is removed with its unit. The others stay, and all failed mounts are listed.
   - Nothing is unmounted without O(unmount_ok). Nothing is written into the storage.
 options:
   mounts:
@@ -30,42 +29,42 @@ options:
     required: true
     suboptions:
       path:
-        description: Where. The folder is made when it is missing.
+        description: Mount point. A missing folder is created.
         type: str
         required: true
       source:
-        description: What, as mount wants it, such as C(nas.example.com:/export/data).
+        description: Source, in the form of mount(8), such as C(nas.example.com:/export/data).
         type: str
       type:
         description:
-          - The type of the file system. V(nfs4), V(nfs) and V(lustre) wait for the network, and others with the option
-            C(_netdev). All that mount knows are mounted, V(none) with the option C(bind) too.
+          - Type of the file system, any type of mount(8), also V(none) with the option C(bind). V(nfs4), V(nfs) and
+            V(lustre) wait for the network, and others with the option C(_netdev).
         type: str
       options:
-        description: Options of mount, as a list or separated by commas.
+        description: Mount options, as a list or separated by commas.
         type: raw
       writable:
-        description: Whether O(user) must be able to write into its top folder.
+        description: Whether O(user) must be able to write into the top folder of the mount.
         type: bool
         default: false
       state:
-        description: With V(absent), it is unmounted and its unit goes, if that is ours.
+        description: V(absent) unmounts it and removes its unit, if this module wrote the unit.
         type: str
         choices: [mounted, absent]
         default: mounted
   user:
-    description: The user who looks. Empty looks as root, whom NFS servers usually let see less.
+    description: The user who reads the mounts. Empty reads as root, who usually has fewer rights on NFS servers.
     type: str
     default: ""
   unmount_ok:
     description:
-      - Consent to unmounting what O(mounts[].state=absent) names, and what has got another source or other options.
-      - Without it the first two are refused. Other options are written for the next boot, and every run until then
-        warns.
+      - Consent to unmount entries with O(mounts[].state=absent), and mounts whose source or options have changed.
+      - Without it a removal and another source are refused. Other options are written for the next boot, with a warning
+        in every run until then.
     type: bool
     default: false
   timeout_seconds:
-    description: How long a mount may take, and how long the storage may take to answer, 5 to 600 s.
+    description: Timeout for a mount, and for an answer of the storage, 5 to 600 s.
     type: int
     default: 30
 extends_documentation_fragment:
@@ -73,7 +72,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: What is not mounted yet is not looked at.
+    details: Storage that is not mounted yet is not read.
   diff_mode:
     support: full
   platform:
@@ -99,14 +98,14 @@ EXAMPLES = r"""
 RETURN = r"""
 storages:
   description:
-    - What was seen at each path, for the filter P(baremetal.gpu_cluster.shared_storage_differences#filter), with
-      C(path), C(source), C(root) (inode number and time of change in ns), C(entries) (name, inode number and time of
-      change in ns of up to 64) and C(writable).
+    - The content of each path, for the filter P(baremetal.gpu_cluster.shared_storage_differences#filter), with C(path),
+      C(source), C(root) (inode number and time of change in ns), C(entries) (name, inode number and time of change in
+      ns of up to 64) and C(writable).
   returned: success
   type: list
   elements: dict
 problems:
-  description: What was refused or failed, each with C(variable), C(value), C(rule) and C(fix).
+  description: Refused and failed entries, each with C(variable), C(value), C(rule) and C(fix).
   returned: on failure because of them
   type: list
   elements: dict

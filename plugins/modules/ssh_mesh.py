@@ -13,16 +13,16 @@ version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
-  - Gives a node a host certificate, and its user a key pair with a user certificate, both signed on the controller by
-    an authority that is made there by the first run. The authority's private keys never reach a node, and the user's
-    private key never leaves its node.
+  - Creates a host certificate for a node, and a key pair with a user certificate for its user. Both are signed on the
+    controller by an authority that the first run creates there. The authority's private keys never reach a node, and
+    the user's private key never leaves its node.
   - sshd trusts the authority for this user only, and only from the addresses of the member that holds the certificate.
-    ssh of this user trusts every host that the authority has signed, by one line, and no other host among the members.
-  - A node that was installed anew, or got other keys, needs nothing on its peers.
-  - Signs anew what is missing, wrong, revoked, or lapses within O(renew_days). A run with nothing to do asks the node
-    once and changes nothing.
-  - Checks what sshd and ssh have in force before and after. Files are tested with C(sshd -t), written together, and
-    put back when sshd refuses them, when another file overrides them, or when sshd does not listen afterwards.
+    The user's ssh trusts, by one line, every host that the authority has signed, and no other host among the members.
+  - After a node was reinstalled, or got other keys, its peers need no change.
+  - Renews certificates that are missing, wrong, revoked, or expire within O(renew_days). A run without a difference
+    calls the node once and changes nothing.
+  - Checks the settings of sshd and ssh in force before and after a change. Files are tested with C(sshd -t), written
+    together, and restored if sshd refuses them, if another file overrides them, or if sshd does not listen afterwards.
 options:
   members:
     description: The members, in the form of P(baremetal.gpu_cluster.cluster_members#filter).
@@ -30,17 +30,17 @@ options:
     elements: dict
     default: []
   extra_names:
-    description: Further names of members, by the member's name, each a list. They get into its host certificate.
+    description: Lists of further names, by member name. The names are added to the host certificate of the member.
     type: dict
     default: {}
   user:
-    description: The unprivileged user of the cluster. Must exist on the node.
+    description: The unprivileged user of the cluster. The user must exist on the node.
     type: str
     default: train
   root_ok:
     description:
-      - Whether root of one member may log in to all others too, with a key and a certificate of its own. Whoever is
-        root on one member is root on all of them then.
+      - Whether root of one member may also log in to all others, with its own key and certificate. Root of one member
+        is then root of all members.
     type: bool
     default: false
   ports:
@@ -51,42 +51,43 @@ options:
     default: [22]
   ca_dir:
     description:
-      - Absolute path of the authority's folder on the controller. Empty stands for C(.ssh_ca) beside the inventory.
+      - Absolute path of the authority's folder on the controller. Empty selects C(.ssh_ca) beside the inventory.
       - Its private keys C(host_ca) and C(user_ca) may be encrypted with C(ansible-vault encrypt).
     type: str
     default: ""
   key_type:
-    description: Type of the authority's keys, of the user's key, and of the host key that is signed. V(ecdsa) for FIPS.
+    description: Type of the authority's keys, of the user's key, and of the signed host key. Use V(ecdsa) in FIPS mode.
     type: str
     choices: [ed25519, ecdsa]
     default: ed25519
   validity_days:
-    description: How long a new certificate is valid, 1 to 3650 days. It begins a day early, for clocks that are behind.
+    description: Validity of a new certificate, 1 to 3650 days. It starts one day before the signing, because clocks may
+      differ.
     type: int
     default: 365
   renew_days:
-    description: A certificate that lapses within so many days is signed anew, 0 to 3650 and below O(validity_days).
+    description: A certificate that expires within this number of days is renewed, 0 to 3650 and below O(validity_days).
     type: int
     default: 90
   max_startups:
     description:
-      - How many connections to sshd may be about to log in at the same time, 10 to 10000. From there on some are
-        refused, from twice that number on all.
+      - Number of unauthenticated connections to sshd (C(MaxStartups)), 10 to 10000. sshd refuses some connections above
+        this number, and all above twice this number.
     type: int
     default: 256
   max_sessions:
-    description: How many sessions one connection may carry, 1 to 10000.
+    description: Number of sessions in one connection (C(MaxSessions)), 1 to 10000.
     type: int
     default: 128
   plan:
-    description: What the controller has worked out for this node. Set by the action plugin of this name.
+    description: Plan of the controller for this node. Set by the action plugin of this name.
     type: dict
 extends_documentation_fragment:
   - ansible.builtin.action_common_attributes
 attributes:
   check_mode:
     support: full
-    details: Nothing is made, signed or written. A certificate that would be signed is one line with the reason.
+    details: Nothing is created, signed or written. A certificate that would be signed is listed with the reason.
   diff_mode:
     support: full
     details: Private keys are never shown.
@@ -106,7 +107,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 signed:
-  description: What was signed, or in check mode would be, C(host) or a user, with the reason.
+  description: Certificates that were signed, or in check mode would be, as C(host) or a user, with the reason.
   returned: success
   type: dict
   sample: {"host": "it lapses on 2027-01-20 10:00 UTC"}

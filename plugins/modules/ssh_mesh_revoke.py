@@ -8,30 +8,31 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: ssh_mesh_revoke
-short_description: Revoke what was signed for hosts of the ssh mesh
+short_description: Revoke certificates and keys of hosts of the ssh mesh
 version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
-  - Puts every certificate that the authority on the controller has signed for some hosts so far onto the list of
-    revoked keys, and with it the keys of the users on these hosts. Runs on the controller, and connects to nothing.
-  - Nodes follow when M(baremetal.gpu_cluster.ssh_mesh) brings them the list, as C(baremetal.gpu_cluster.revoke) does. A
-    host that stays a member gets new keys for its users and new certificates then.
+  - Adds all certificates that the authority on the controller has signed for the hosts, and the keys of the users on
+    these hosts, to the list of revoked keys. Runs on the controller, and opens no connection.
+  - The list takes effect on a node when M(baremetal.gpu_cluster.ssh_mesh) installs it, as the playbook
+    C(baremetal.gpu_cluster.revoke) does. A host that remains a member then gets new keys for its users and new
+    certificates.
 options:
   hosts:
-    description: Names of the hosts, as in the inventory. They need not be in there any more.
+    description: Names of the hosts, as in the inventory. They may already be removed from the inventory.
     type: list
     elements: str
     required: true
   members:
-    description: Names of the hosts that are members now. The host keys of all others are revoked with the rest.
+    description: Names of the current members. The host keys of all other O(hosts) are revoked too.
     type: list
     elements: str
     required: true
   host_keys:
     description:
-      - Whether the host keys of O(hosts) are revoked also where they are still members. Such a host needs new host
-        keys before it gets a certificate again. Without it, the host keeps its key and gets a new certificate for it.
+      - Whether the host keys of current members among O(hosts) are revoked too. Such a host needs new host keys before
+        it gets a certificate again. Otherwise the host keeps its key and gets a new certificate.
     type: bool
     default: false
   ca_dir:
@@ -81,7 +82,7 @@ users:
   elements: str
   sample: ["# gpu07, 2026-11-21 16:12 UTC", "serial: 1795277506633", "key: ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPHT"]
 host_keys_of:
-  description: Those of the hosts that are no members any more.
+  description: The O(hosts) that are no longer members.
   returned: success
   type: list
   elements: str

@@ -13,27 +13,26 @@ version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
-  - Builds a virtual environment beside O(prefix), in a folder whose name ends in a digest of what is in it, installs
-    what the lock lists, verifies it by importing C(torch) and C(torch.distributed), and only then makes O(prefix) a
-    link to it, in one step.
-  - Only wheels whose hashes stand in the lock are installed. Without O(lock) the packages are resolved first, as
-    M(baremetal.gpu_cluster.torch_lock) does it.
-  - A build that fails or is interrupted leaves the environment in use as it was. What it left is removed by the next
-    run.
-  - When nothing differs, only folder names are read; nothing of PyTorch is imported.
-  - The environment is readable by all users and writable by root only.
-  - With O(adopt) nothing is built. The environment of that path is verified by importing it as an ordinary user, is
-    never written to, and O(prefix) becomes a link to it.
+  - Builds a virtual environment beside O(prefix), in a folder whose name ends in a digest of its content, installs the
+    packages of the lock, and imports C(torch) and C(torch.distributed) as a test. Only then O(prefix) is atomically
+    changed to a link to that folder.
+  - Only wheels with a hash in the lock are installed. Without O(lock) the packages are resolved first, as in
+    M(baremetal.gpu_cluster.torch_lock).
+  - A build that fails or is interrupted does not change the environment in use. The next run removes its remains.
+  - If nothing differs, only folder names are read, and PyTorch is not imported.
+  - All users can read the environment, and only root can write it.
+  - With O(adopt) nothing is built. PyTorch of that environment is imported as an ordinary user, the environment is
+    never changed, and O(prefix) becomes a link to it.
 options:
   prefix:
-    description: The path under which jobs find the environment. Becomes a link.
+    description: Path of the environment for jobs. The path becomes a link.
     type: path
     default: /opt/gpu-cluster/torch
   requirements:
     description:
-      - The packages, each pinned to one version, C(torch) among them. A pin such as C(torch==2.13.0) takes any build
-        of that version, C(2.13.0+cpu) too.
-      - With O(adopt) the list may be empty; what it pins is compared with what is there.
+      - The packages, each pinned to one version, C(torch) among them. A pin such as C(torch==2.13.0) accepts any build
+        of that version, such as C(2.13.0+cpu).
+      - With O(adopt) the list may be empty; its pins are compared with the installed versions.
     type: list
     elements: str
     default: []
@@ -41,23 +40,23 @@ options:
     description:
       - All packages with their exact versions and the hashes of their files, as text in pip's requirements format. One
         C(name==version --hash=sha256:...) a package; environment markers are allowed, options of pip are not.
-      - A lock that contradicts O(requirements) or lacks a hash is refused before anything is changed. A package in it
-        that neither they nor another installed package need ends the build; V(pip), V(setuptools) and V(wheel) may be
-        there.
-      - When it is empty, an environment that was resolved from the same O(requirements), interpreter and source is
-        kept as it is, and otherwise the packages are resolved.
+      - A lock that contradicts O(requirements) or lacks a hash is refused before anything is changed. A package in the
+        lock that neither O(requirements) nor another installed package need ends the build, except V(pip),
+        V(setuptools) and V(wheel).
+      - If it is empty, an environment that was resolved from the same O(requirements), interpreter and source is kept;
+        otherwise the packages are resolved.
     type: str
     default: ""
   lock_name:
-    description: What messages call the lock, such as the path of its file.
+    description: Name of the lock in messages, such as the path of its file.
     type: str
     default: the lock
   adopt:
-    description: A virtual environment or conda prefix that is used instead of a built one. Nothing in it is changed.
+    description: Path of a virtual environment or conda prefix. It is used instead of a built one, and never changed.
     type: str
     default: ""
   python:
-    description: The interpreter of which the environment is made.
+    description: The interpreter of the new environment.
     type: path
     default: /usr/bin/python3.12
   find_links:
@@ -65,7 +64,8 @@ options:
     type: str
     default: ""
   index_url:
-    description: The package index. What pip on the node is configured for when neither this nor O(find_links) is given.
+    description: The package index. If neither the index nor O(find_links) is given, pip's configuration on the node
+      decides.
     type: str
     default: ""
   proxy:
@@ -73,20 +73,20 @@ options:
     type: str
     default: ""
   install_timeout_seconds:
-    description: After this time the installation is ended and has failed.
+    description: Time limit of the installation, in seconds.
     type: int
     default: 3600
   verify_timeout_seconds:
-    description: After this time the import of PyTorch is ended and has failed.
+    description: Time limit of the import of PyTorch, in seconds.
     type: int
     default: 300
   wait_seconds:
     description: >-
-      How long to wait for another run that builds here, such as one that was killed on the controller. 0 to 86400 s.
+      Time to wait for another build on the node, for example one whose controller was killed, 0 to 86400 s.
     type: int
     default: 900
   keep:
-    description: How many old environments stay, the one used before first.
+    description: Number of old environments to keep, beginning with the most recently used one.
     type: int
     default: 1
 extends_documentation_fragment:
@@ -95,11 +95,11 @@ attributes:
   check_mode:
     support: full
     details: >-
-      Compares only. Whether the source has the packages is said by M(baremetal.gpu_cluster.torch_lock). An environment
-      to adopt is verified as ever.
+      Only compares. M(baremetal.gpu_cluster.torch_lock) checks that the source has the packages. An environment to
+      adopt is verified as usual.
   diff_mode:
     support: full
-    details: The packages before and after; those of an environment that has no lock yet are not known.
+    details: The packages before and after. The packages of an environment without a lock are not known.
   platform:
     platforms: posix
 seealso:
@@ -126,12 +126,14 @@ EXAMPLES = r"""
 
 RETURN = r"""
 environment:
-  description: The folder that the prefix names. Empty in check mode when it would be built from packages not yet known.
+  description: The folder behind the prefix. Empty in check mode if it would be built from packages that are not
+    resolved yet.
   returned: success
   type: str
   sample: /opt/gpu-cluster/torch-0f3a5b7c9d1e
 packages:
-  description: Every package in it with its version. In check mode those of the lock when it would be built.
+  description: All packages in the environment with their versions. In check mode those of the lock, if it would be
+    built.
   returned: success
   type: dict
   sample:
@@ -142,7 +144,7 @@ built:
   type: bool
   sample: false
 verified:
-  description: What the import said. For an adopted environment also when an earlier run did it.
+  description: Result of the import. For an adopted environment also that of an earlier run.
   returned: when it was built or adopted
   type: dict
   sample:
@@ -151,7 +153,8 @@ verified:
     nccl: null
     gloo: true
 lock:
-  description: The lock that the environment is built from. Empty when it is adopted, or in check mode not resolved yet.
+  description: The lock of the environment. Empty if the environment is adopted, or in check mode if the packages are
+    not resolved yet.
   returned: success
   type: str
   sample: "torch==2.13.0+cpu --hash=sha256:..."

@@ -13,12 +13,12 @@ version_added: 0.1.0
 author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
-  - Asks pip what it would install for O(requirements), and returns it as a lock. The lock is what
-    M(baremetal.gpu_cluster.torch_environment) installs on every node, so that all get the same files.
-  - Installs nothing. What it needs is in a temporary folder and removed again. Where the index does not serve metadata
-    beside its files (PEP 658), or pip is older than 23.3, pip downloads the wheels in order to read what they need.
-  - Only wheels are considered, since what a source package is built to depends on the node.
-  - Needs an interpreter whose pip is 22.2 or newer, such as Python 3.11 or 3.12 of EL.
+  - Resolves O(requirements) with pip, and returns the result as a lock. M(baremetal.gpu_cluster.torch_environment)
+    installs the lock on every node, so that all nodes get the same files.
+  - Installs nothing. Temporary files are removed. If the index does not serve metadata beside its files (PEP 658), or
+    if pip is older than 23.3, pip downloads the wheels to read their dependencies.
+  - Only wheels are considered, because the build of a source package depends on the node.
+  - Needs an interpreter with pip 22.2 or newer, such as Python 3.11 or 3.12 of EL.
 options:
   requirements:
     description: The packages, each pinned to one version, such as C(torch==2.13.0).
@@ -26,17 +26,18 @@ options:
     elements: str
     required: true
   python:
-    description: The interpreter that the packages are for.
+    description: The interpreter for the packages.
     type: path
     default: /usr/bin/python3.12
   find_links:
     description:
       - A folder on the node that holds all wheels. pip then uses no index at all. Excludes O(index_url).
-      - The hashes of all wheels of a version are taken, those for other kinds of nodes too.
+      - The lock has the hashes of all wheels of a version, also those for other platforms.
     type: str
     default: ""
   index_url:
-    description: The package index. What pip on the node is configured for when neither this nor O(find_links) is given.
+    description: The package index. If neither the index nor O(find_links) is given, pip's configuration on the node
+      decides.
     type: str
     default: ""
   proxy:
@@ -44,7 +45,7 @@ options:
     type: str
     default: ""
   timeout_seconds:
-    description: After this time pip is ended and has failed.
+    description: Time limit of pip, in seconds.
     type: int
     default: 3600
 extends_documentation_fragment:
@@ -72,12 +73,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 lock:
-  description: The lock, in pip's requirements format. Empty in check mode on a node that has no such interpreter yet.
+  description: The lock, in pip's requirements format. Empty in check mode on a node without this interpreter.
   returned: success
   type: str
   sample: "torch==2.13.0+cpu --hash=sha256:..."
 packages:
-  description: The packages in it with their versions.
+  description: The packages in the lock with their versions.
   returned: success
   type: dict
   sample:
