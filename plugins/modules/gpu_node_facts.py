@@ -76,8 +76,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 ansible_facts:
-  description: The facts. Every key is always there; what is not known is an empty string, list or dictionary, or
-    null.
+  description: The facts. Every key is always present; an unknown value is an empty string, list or dictionary, or null.
   returned: always
   type: dict
   contains:
@@ -89,8 +88,8 @@ ansible_facts:
         kernel:
           description:
             - C(running), C(installed) without rescue images, C(arguments) of the running one.
-            - C(boots) is the default of the boot loader, or the newest installed one where it cannot be asked. Empty
-              when no kernel is installed, as in a container.
+            - C(boots) is the default of the boot loader, or the newest installed one if the default cannot be read.
+              Empty when no kernel is installed, as in a container.
           returned: always
           type: dict
         secure_boot:
@@ -100,7 +99,8 @@ ansible_facts:
         pci:
           description:
             - C(gpus) with C(address), C(device) (four hexadecimal digits), C(model) and the C(driver) that holds it,
-              and C(nvswitches) with C(address) and C(device). What the PCI bus shows, with or without a driver.
+              and C(nvswitches) with C(address) and C(device). These are read from the PCI bus, with or without a
+              driver.
           returned: always
           type: dict
         driver:
@@ -121,12 +121,12 @@ ansible_facts:
           type: list
           elements: dict
         smi_problem:
-          description: What is wrong with the answer of nvidia-smi, in words. Empty when nothing is.
+          description: Error of nvidia-smi in words. Empty without an error.
           returned: always
           type: str
         cuda_problem:
           description:
-            - Why CUDA does not start although nvidia-smi shows GPUs, in words. Empty when it does.
+            - Why CUDA does not start although nvidia-smi shows GPUs, in words. Empty if it starts.
             - To know it, a process calls C(cuInit()), which loads the kernel module nvidia-uvm if that is not loaded.
           returned: always
           type: str
@@ -170,7 +170,7 @@ ansible_facts:
               whole days, C(authority), the fingerprint of the key that signed it, C(trusts), the fingerprints of the
               authorities whose certificates of this kind the node takes from others, and C(problem), in words why it
               does not do now, empty when it does.
-            - Empty where there are none. Whether one is revoked is not looked at.
+            - Empty if there are none. Revocation is not checked.
           returned: always
           type: list
           elements: dict

@@ -132,10 +132,10 @@ notes:
   sample: []
 observed:
   description:
-    - What was looked at, by name. C(free_bytes) is what the system leaves to ordinary users there.
+    - Values that were read, by name. C(free_bytes) is the space for ordinary users there.
     - C(clock_seconds) is the node's clock (seconds since 1970), C(clock_offset_seconds) how far it lies outside of the
       controller's times before and after the call, below zero when the node is behind.
-    - C(newest_kernel) says so where no kernel is installed; C(network_manager) is the state of the service.
+    - C(newest_kernel) has a note if no kernel is installed; C(network_manager) is the state of the service.
   returned: success
   type: dict
   sample:
