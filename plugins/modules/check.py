@@ -15,8 +15,9 @@ description:
     on the controller, and opens no connection. M(baremetal.gpu_cluster.check_step) runs the steps on the nodes.
   - The first task starts the check and returns the first step. Each later task, with O(folder), reads the answers of
     the hosts and returns the next step, until RV(done). The last task returns the verdict and writes the reports.
-  - The task fails if a setting or the strategy of the play is refused; RV(ignore:msg) lists all problems. The task does
-    not fail on a bad verdict, so that the playbook decides which hosts fail.
+  - The task fails if a setting is invalid, or if the play runs with C(serial) or with the strategy V(free) or
+    V(host_pinned); RV(ignore:msg) lists all problems. The task does not fail on a bad verdict, so that the playbook
+    decides which hosts fail.
   - A host that fails a step is named and takes no further part in the measurement. The others continue.
   - In check mode the nodes are only read. The verdict is then always V(NOT VALIDATED).
   - The role C(cluster_check) runs all these tasks. A playbook with its own tasks must keep the hosts together, so
