@@ -54,6 +54,7 @@ ADDRESS_AT = {socket.AF_INET: (12, 4), socket.AF_INET6: (16, 16)}
 _USING = re.compile(r"NCCL INFO Bootstrap ?: Using (?:\[\d+\])?(?P<both>\S+?)<\d+>")
 _WARN = re.compile(r"NCCL WARN (?P<text>\S.*)")
 
+ERR_NO_ADDRESS = "it found no interface, and says nothing about that"
 ERR_USER = "there is no user %s"
 ERR_START = "%s cannot be started as %s: %s"
 ERR_TIME = "no answer within %d s"
@@ -184,6 +185,10 @@ def parse(text: str, library: Sequence[str] = ()) -> dict[str, Any]:
         warnings = [match.group("text").strip() for match in map(_WARN.search, lines) if match]
         # An older release complains about the driver first.
         error = warnings[-1] if warnings else f"ncclGetUniqueId() returned {said['result']}"
+    elif not address:
+        # Releases that do not look whether there is one; the first connection then fails with "connecting to address
+        # with family 59936" (github.com/NVIDIA/nccl/issues/1837).
+        error = ERR_NO_ADDRESS
     settings = {
         name: {"value": one["value"], "source": ENVIRONMENT if one["source"] == nccl_question.JOB else one["source"]}
         for name, one in said["settings"].items()

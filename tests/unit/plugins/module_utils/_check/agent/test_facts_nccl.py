@@ -117,6 +117,14 @@ def test_an_error_without_a_word() -> None:
     assert facts_nccl.parse(json.dumps(said))["error"] == "ncclGetUniqueId() returned 2"
 
 
+@pytest.mark.parametrize("handle", ["00" * 128, "8fd9e2159f37a1a220ea" + "00" * 118])
+def test_an_answer_without_an_address_is_an_error(handle: str) -> None:
+    """A release that does not look whether it found an interface: nothing, or what was in the memory (family 59936)."""
+    said = {"library": "/x", "code": 22707, "result": 0, "id": handle, "settings": {}, "errors": []}
+    found = facts_nccl.parse(json.dumps(said))
+    assert (found["interface"], found["address"]) == ("", "") and "found no interface" in found["error"]
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
