@@ -38,9 +38,10 @@ lint unit parity docs-check sanity oldest molecule molecule-vm faults:
 format: setup ## Format all Python files
 	@.venv/bin/ruff check --fix --quiet; .venv/bin/ruff format
 
-readmes: setup ## Write the variable tables of the role READMEs and the table of findings
+readmes: setup ## Write the variable tables of the role READMEs, the table of findings and the page of symptoms
 	@$(TOOLS) tools/role_readmes.py
 	@$(TOOLS) tools/findings_index.py
+	@$(TOOLS) tools/text_pages.py
 
 demo: ## From a fresh machine to an all_reduce verdict (ARGS= goes to ansible-playbook)
 	@$(PYTHON) tools/demo.py $(ARGS)

@@ -17,6 +17,7 @@ import findings_index
 import project
 import pytest
 import report_samples
+import text_pages
 import yaml
 from findings_index import Page
 
@@ -278,6 +279,28 @@ def test_the_index_is_current() -> None:
     """`tools/findings_index.py` writes it."""
     index = (findings_index.FOLDER / "index.md").read_text(encoding="utf-8")
     assert findings_index.with_table(index) == index
+
+
+def test_the_pages_of_texts_are_current() -> None:
+    """`tools/text_pages.py` writes them."""
+    stale = [str(path) for path, text in text_pages.wanted().items() if path.read_text(encoding="utf-8") != text]
+    assert stale == []
+
+
+@pytest.mark.parametrize(
+    ("words", "texts"),
+    [
+        ("Address already in use|EADDRINUSE", ["Address already in use", "EADDRINUSE"]),
+        (r"Connect to (?P<address>[^\s<>]+)<(?P<port>\d+)> failed", ["Connect to <address><<port>> failed"]),
+        (r"(?:Host key for|key for) (?P<host>\S+) has changed", ["Host key for <host> has changed"]),
+        (r"wait \d+ms, keys: .*cpu//\d+/(?P<rank>\d+)", ["wait <number>ms, keys: ... cpu//<number>/<number>"]),
+        (r"Bootstrap ?: no socket(?! there)\b", ["Bootstrap: no socket"]),
+        (r"a \(local\) address\.", ["a (local) address."]),
+        (r"PyTorch \S+ sees [01] of \[x\]", ["PyTorch ... sees 0 of [x]"]),
+    ],
+)
+def test_an_expression_is_shown_as_the_text_that_it_matches(words: str, texts: list[str]) -> None:
+    assert text_pages.shown(words) == texts
 
 
 @each_page

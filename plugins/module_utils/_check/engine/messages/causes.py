@@ -20,6 +20,8 @@ PYTORCH = "GC-TEXT-009"
 NAMES = "GC-TEXT-010"
 PORT = "GC-TEXT-011"
 ENDING = "GC-TEXT-012"
+SSH = "GC-TEXT-013"
+FILES = "GC-TEXT-014"
 
 #: Findings that leave a rank without its peers, whatever it prints then.
 LEFT_ALONE = ("GC-NET-", "GC-FW-", "GC-HOST-", "GC-RUN-")
@@ -29,68 +31,93 @@ CAUSES = {
     for cause in (
         Cause(
             BLOCKED,
+            "BLOCKED",
             "open the ports of the plan between the members, then look at what filters between the nodes",
-            LEFT_ALONE,
+            (*LEFT_ALONE, "GC-NCCL-"),
             command=fixes.site("cluster_firewall"),
         ),
         Cause(
             STOPPED,
+            "STOPPED",
             "look at the node whose rank stopped first: its kernel log, its memory, its GPUs",
-            (*LEFT_ALONE, "GC-TEXT-", "GC-GPU-", "GC-DATA-", "GC-NCCL-004"),
+            (*LEFT_ALONE, "GC-TEXT-", "GC-GPU-", "GC-DATA-", "GC-NCCL-", "GC-NODE-", "GC-VER-"),
         ),
         Cause(
             INTERFACE,
+            "INTERFACE",
             "set gpu_cluster_fabric_interface to the interface that holds the node's address on the data network",
             ("GC-NODE-", "GC-NCCL-", "GC-RUN-004"),
             command=fixes.site("static_network,nccl,openmpi,launcher"),
         ),
         Cause(
             DISAGREE,
+            "DISAGREE",
             "start all ranks of a job with the same program, world size and NCCL_* variables, and one rank per number",
         ),
         Cause(
             VERSIONS,
+            "VERSIONS",
             "install the same versions on all members",
             ("GC-VER-",),
             command=fixes.site("torch_runtime,nccl,openmpi"),
         ),
         Cause(
             GPU,
+            "GPU",
             "repair the NVIDIA driver of this node, then reboot it when its loaded module is an old one",
             ("GC-VER-", "GC-GPU-"),
             command=fixes.site("nvidia_driver"),
         ),
         Cause(
             RESOURCES,
+            "RESOURCES",
             "raise the limit that the text names, or free what is full",
             ("GC-NODE-",),
             command=fixes.site("kernel_tuning"),
         ),
         Cause(
             RDMA,
+            "RDMA",
             "look at the state, the MTU and the GID index of the RDMA ports at both ends",
             LEFT_ALONE,
             command="ibstat",
         ),
         Cause(
             PYTORCH,
+            "PYTORCH",
             "install the environment again",
             ("GC-VER-001",),
             command=fixes.site("torch_runtime"),
         ),
         Cause(
             NAMES,
-            "write the names and host keys of all members on all nodes",
+            "NAMES",
+            "write the names of all members on all nodes",
             ("GC-NODE-", "GC-SSH-"),
-            command=fixes.site("cluster_hosts,ssh_mesh"),
+            command=fixes.site("cluster_hosts"),
+        ),
+        Cause(
+            SSH,
+            "SSH",
+            "let the role ssh_mesh write the keys, certificates and host keys of all members on all nodes",
+            ("GC-NODE-", "GC-SSH-"),
+            command=fixes.site("ssh_mesh"),
+        ),
+        Cause(
+            FILES,
+            "FILES",
+            "give the job's user the file or folder that the text names, at the same path on all nodes",
+            ("GC-NODE-",),
         ),
         Cause(
             PORT,
+            "PORT",
             "end the program that holds it (ss -ltnp), or take another port",
             ("GC-NODE-", "GC-NET-008"),
         ),
         Cause(
             ENDING,
+            "ENDING",
             "call destroy_process_group at the end of the program; the results are not affected",
             ("GC-TEXT-", "GC-RUN-"),
         ),

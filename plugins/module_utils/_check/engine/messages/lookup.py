@@ -4,7 +4,7 @@
 """From a raw text to its cause.  Pure.
 
 The tables are asked in the order of what is closest to a cause: what a program says of its own node first, then what it
-says of others, and the bare words of the C library last.
+says of others, then the bare words of the C library, and texts that only wrap another error last.
 """
 
 from __future__ import annotations
@@ -14,10 +14,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages import (
+    driver,
+    jobs,
     nccl,
     open_mpi,
+    ssh,
     system,
     torch,
+    ucx,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.causes import CAUSES
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.text import (
@@ -27,13 +31,24 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import FINDINGS
 
+SYSTEM = "system"
 #: Key in ``versions`` of the software that a table is about.
 TABLES = {
     "torch": torch.TEXTS,
     "nccl": nccl.TEXTS,
     "open_mpi": open_mpi.TEXTS,
-    "system": system.TEXTS,
+    "ucx": ucx.TEXTS,
+    "ssh": ssh.TEXTS,
+    "driver": driver.TEXTS,
+    "jobs": jobs.TEXTS,
+    SYSTEM: system.TEXTS,
 }
+#: Lines about RDMA, where the words of the C library mean something else.
+ABOUT_RDMA = re.compile(r"\bibv_|NET/IB|\bUCX\b|\bmlx[45]", re.IGNORECASE)
+#: No shorter run of letters saves time.
+LEAST_LITERAL = 4
+_END = "\0"
+_NO_LETTERS = re.compile(r"\\[A-Za-z0-9](?:[?*+]|\{[^}]*\})?\??|\\?.(?:[?*]|\{[^}]*\})\??|(?<!\\)[.^$+]\??")
 #: Where the kernel takes a port from that nobody asked for, by default (net.ipv4.ip_local_port_range).
 EPHEMERAL = (32768, 60999)
 
@@ -69,18 +84,27 @@ class Match:
         return CAUSES[self.id]
 
     @property
+    def fix(self) -> str:
+        """What helps, as a sentence."""
+        return self.text.fix or self.cause.fix
+
+    @property
     def command(self) -> str:
         """What fixes or shows it; may be empty."""
-        return self.text.command or self.cause.command
+        return self.text.command or ("" if self.text.fix else self.cause.command)
 
 
 def match(text: str, versions: Mapping[str, str] | None = None) -> Match | None:
     """What a raw text means, or None when no table knows it.
 
-    versions: ``torch``, ``nccl`` and ``open_mpi`` of the node that printed it, as far as known.
+    versions: ``torch``, ``nccl``, ``open_mpi`` and ``ucx`` of the node that printed it, as far as known.
     """
     line = " ".join(text.split())
-    for software, one, pattern in RULES:
+    small = line.lower()
+    about_rdma = ABOUT_RDMA.search(line)
+    for software, one, pattern, needed in RULES:
+        if (needed and not any(word in small for word in needed)) or (about_rdma and software == SYSTEM):
+            continue
         found = pattern.search(line)
         if found:
             version = (versions or {}).get(software, "").split("+")[0]
@@ -95,12 +119,47 @@ def match(text: str, versions: Mapping[str, str] | None = None) -> Match | None:
     return None
 
 
-def _rules() -> Iterator[tuple[str, Text, re.Pattern[str]]]:
-    """All texts in the order in which they are tried; what says only "connection refused" is tried last."""
+def _rules() -> Iterator[tuple[str, Text, re.Pattern[str], tuple[str, ...]]]:
+    """All texts in the order in which they are tried."""
     order = [(software, one) for software, table in TABLES.items() for one in table]
-    order.sort(key=lambda entry: (entry[0] == "system" and entry[1].about != SELF, entry[1].about != SELF))
+    order.sort(key=lambda entry: (entry[1].weak, entry[0] == SYSTEM and entry[1].about != SELF, entry[1].about != SELF))
     for software, one in order:
-        yield software, one, re.compile(one.words, re.IGNORECASE)
+        yield software, one, re.compile(one.words, re.IGNORECASE), literals(one.words)
+
+
+def literals(words: str) -> tuple[str, ...]:
+    """Small letters of which one has to be in a line that the expression matches; empty where that is not known.
+
+    To look for them takes a hundredth of the time of the expression, and logs have millions of lines.
+    """
+    # What a quantifier may leave out, classes, groups and anchors end a run of letters.
+    plain = _NO_LETTERS.sub(_END, _without_groups(words))
+    runs = [[re.sub(r"\\(.)", r"\1", run) for run in one.split(_END)] for one in plain.split("|")]
+    longest = [max(one, key=len).lower() for one in runs]
+    return tuple(longest) if min(map(len, longest)) >= LEAST_LITERAL else ()
+
+
+def _without_groups(words: str) -> str:
+    """The expression with an end in place of each group and each set of characters, and of what repeats it."""
+    found, depth, inside, escaped = [], 0, False, False
+    for character in words:
+        if escaped:
+            if not depth and not inside:
+                found.append(f"\\{character}")
+            escaped = False
+        elif character == "\\":
+            escaped = True
+        elif inside:
+            inside = character != "]"
+        elif character == "[":
+            inside = True
+            found.append(_END if not depth else "")
+        elif character in "()":
+            depth += 1 if character == "(" else -1
+            found.append(_END)
+        elif not depth:
+            found.append(character)
+    return "".join(found)
 
 
 RULES = tuple(_rules())

@@ -22,11 +22,12 @@ REPORTED = "reported"
 class Cause:
     """What is behind a group of texts.
 
-    explained_by: the beginnings of ids of findings that lead to these texts; with one of those the text is its
-    evidence, and no finding of its own.  fix: a sentence.
+    kind: its name in the answers of ``explain``.  explained_by: the beginnings of ids of findings that lead to these
+    texts; with one of those the text is its evidence, and no finding of its own.  fix: a sentence.
     """
 
     id: str
+    kind: str
     fix: str
     explained_by: tuple[str, ...] = ()
     command: str = ""
@@ -40,7 +41,10 @@ class Text:
     names of files, which change with every release.  Its groups name what the text names: ``rank``, ``ranks``,
     ``address``, ``port``, ``interface``, ``host``.  cause: the id of a ``Cause``.  about: ``SELF``, ``PEER`` or
     ``NOBODY``.  says: what it means, as part of a sentence.  versions: those it is known of, empty for all.
-    swapped: whether its port has the two bytes exchanged.  command: what shows it, empty for that of the cause.
+    swapped: whether its port has the two bytes exchanged.  weak: whether it only wraps or follows another error: any
+    other text of the same process is closer to the cause then.  fix: what helps, empty for that of the cause.  command:
+    what shows or fixes it; empty for that of the cause, unless the text has a fix of its own.  limit: the limit of the
+    node that has to be low for this meaning, empty for none; otherwise: what the text says where it is unlimited.
     """
 
     words: str
@@ -51,7 +55,14 @@ class Text:
     versions: tuple[str, ...] = ()
     swapped: bool = False
     command: str = ""
+    fix: str = ""
+    weak: bool = False
+    limit: str = ""
+    otherwise: str = ""
 
 
 #: Shows which file system is full, of data or of files.
 DISK = "df -h /run /dev/shm /tmp; df -i /run /dev/shm /tmp"
+#: The limit of locked memory, and what an RDMA text says that can't be about it.
+MEMLOCK = "memlock"
+NOT_MEMLOCK = "RDMA memory can't be registered: nvidia_peermem is not loaded, or the memory is full"

@@ -3,13 +3,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What PyTorch and gloo print.
 
-Where a line does not say otherwise it was seen on Linux without a GPU with the versions that stand there.  Pure.
+Where a line does not say otherwise it was seen on Linux without a GPU with 2.13.0 or 2.14.1; of the other releases that
+stand there the text was read in their libraries and Python files.  Pure.
 """
 
 from __future__ import annotations
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages import causes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.text import (
+    DISK,
     NOBODY,
     PEER,
     READ,
@@ -18,11 +20,51 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     Text,
 )
 
-RECENT = ("2.13.0", "2.14.1")
+#: Releases whose texts were read, oldest first.
+EVERY = (
+    *("1.13.1", "2.0.1", "2.1.2", "2.2.2", "2.3.1", "2.4.1", "2.5.1", "2.6.0", "2.7.1"),
+    *("2.8.0", "2.9.1", "2.10.0", "2.11.0", "2.12.0", "2.13.0", "2.14.1"),
+)
+#: Before gloo had one listening socket per device, and ``SO_ERROR`` in its texts.
+OLD_GLOO = EVERY[:2]
+#: Where gloo's ``no error`` stands for any error at all.
+MUTE_GLOO = EVERY[2:9]
+#: Where gloo tries again, and says what the last try gave.
+NEW_GLOO = EVERY[9:]
+#: Those with TCPStore's checks of a connection.
+PINGING = EVERY[6:]
+RECENT = EVERY[-2:]
 #: An address as gloo prints it: ``[198.51.100.7]:37260``, newer ones with a number behind it.
 REMOTE = r"\[(?P<address>[0-9a-f.:]+)\]:(?P<port>\d+)"
 #: The same in TCPStore's own texts: ``(gpu01, 29500)``.
 STORE = r"\((?P<host>[^,()]+), (?P<port>\d+)\)"
+#: How a rank that TCPStore's server does not answer says so.
+NO_STORE = r"The client socket has (?:timed out|failed to connect)"
+
+ROUTE = "ip route get ADDRESS; ip neigh; ip -br address"
+LISTENERS = "ss -ltnp"
+NOISE = r"\[c10d\] "
+
+#: Lines that come with healthy runs too.  None of them says anything of a fault.
+HARMLESS: tuple[str, ...] = (
+    # A node without IPv6, or without an IPv6 address of that name: IPv4 is tried next.
+    NOISE + r"The (?:server|client) socket cannot be initialized (?:on|to connect to) \S+ \(errno: 97 - ",
+    NOISE + r"The client socket has failed to connect to \[(?:localhost|::1)\]:\d+ \(errno: 99 - ",
+    NOISE + r"The IPv6 network addresses of \([^()]+\) cannot be retrieved \(gai error: -9 - ",
+    NOISE + r"The (?:hostname|remote address) of the client socket cannot be retrieved\. err=",
+    NOISE + r"The server socket on \S+ does not support IPv4 communication",
+    # Advice.
+    r"Setting OMP_NUM_THREADS environment variable for each process",
+    r"master_addr is only used for static rdzv_backend",
+    r"destroy_process_group\(\) was not called before program exit",
+    r"(?:No device id is provided via|Guessing device ID based on global rank|using GPU \d+ (?:to perform|as device))",
+    r"Environment variable (?:TORCH_)?NCCL_\w+ is deprecated",
+    r"torch\.distributed\.launch is deprecated|The module torch\.distributed\.launch is deprecated",
+    r"\[Gloo\] Rank \d+ is connected to \d+ peer ranks",
+    # The end of ranks whose fault it is not.
+    r"Sending process \d+ closing signal SIG",
+    r"resource_tracker: There appear to be \d+ leaked",
+)
 
 TEXTS = (
     # This rank itself.
@@ -31,29 +73,136 @@ TEXTS = (
         causes.INTERFACE,
         SELF,
         "GLOO_SOCKET_IFNAME names an interface that is not there or has no address",
-        versions=RECENT,
+        versions=EVERY,
+    ),
+    Text(
+        r"makeTCPDevice\(\): interface or hostname can't be empty",
+        causes.INTERFACE,
+        SELF,
+        "GLOO_SOCKET_IFNAME has an empty name in its list",
+        known=READ,
+        versions=EVERY,
+    ),
+    Text(
+        r"Failed to look up the IP address for interface (?P<interface>[^\s(]+)",
+        causes.INTERFACE,
+        SELF,
+        "TP_SOCKET_IFNAME names an interface that is not there or has no address",
+        known=READ,
+        versions=EVERY,
+    ),
+    Text(
+        r"Unable to find interface for: \[(?P<address>[0-9a-f.:]+)\]",
+        causes.INTERFACE,
+        SELF,
+        "no interface of this node has the address that its host name resolves to",
+        known=READ,
+        versions=EVERY,
+    ),
+    Text(
+        r"Unable to find address for (?P<host>[^\s;]+); bind\(2\) for "
+        r"|Failed to look up the IP address for the hostname \(",
+        causes.NAMES,
+        SELF,
+        "the node's own host name resolves to an address that no interface of it has",
+        known=READ,
+        versions=EVERY,
+    ),
+    Text(
+        r"rv == 0\. -(?:[2-9]|1\d) vs 0",
+        causes.NAMES,
+        SELF,
+        "the node's own host name does not resolve",
+        known=READ,
+        versions=EVERY,
     ),
     Text(
         r"SO_ERROR: Connection refused, remote=\[(?P<address>127\.[0-9.]+|::1)\]:(?P<port>\d+)",
         causes.INTERFACE,
         PEER,
         "another rank has published a loopback address: its host name resolves to one, or it uses lo",
-        versions=RECENT,
+        versions=NEW_GLOO,
         swapped=True,
     ),
     Text(
-        r"EADDRINUSE|Address already in use",
+        r"connect \[(?P<address>127\.[0-9.]+|::1)\]:(?P<port>\d+): ",
+        causes.INTERFACE,
+        PEER,
+        "another rank has published a loopback address: its host name resolves to one, or it uses lo",
+        versions=OLD_GLOO,
+        swapped=True,
+    ),
+    Text(
+        r"(?:rv != -1\. -1 vs -1\.|\]) bind: Address already in use",
+        causes.RESOURCES,
+        SELF,
+        "no free port is left on this node for connections that ask for any (net.ipv4.ip_local_port_range)",
+        known=READ,
+        versions=EVERY,
+        fix="widen net.ipv4.ip_local_port_range on this node, and look at what holds its ports",
+        command="sysctl net.ipv4.ip_local_port_range; ss -s",
+    ),
+    Text(
+        r"failed to bind to \S+ \(errno: 13 - |code: -13, name: EACCES",
+        causes.PORT,
+        SELF,
+        "this user may not listen on that port: those below 1024 are root's",
+        known=READ,
+        versions=EVERY,
+        fix="take a port above 1024 for the rendezvous (MASTER_PORT, --rdzv-endpoint)",
+    ),
+    Text(
+        r"failed to bind to \S+:(?P<port>\d+) \(errno: 98 - ",
+        causes.PORT,
+        SELF,
+        "the port of the rendezvous is taken on this node, mostly by another job with the same port",
+        versions=EVERY,
+        fix="end the program that holds it, or give this job another port (MASTER_PORT, --rdzv-endpoint)",
+        command=LISTENERS,
+    ),
+    Text(
+        r"local network address\. port: (?P<port>\d+), useIpv6: \S+ code: -98",
+        causes.PORT,
+        SELF,
+        "the port of the rendezvous is taken on this node, mostly by another job with the same port",
+        versions=EVERY[8:],
+        fix="end the program that holds it, or give this job another port (MASTER_PORT, --rdzv-endpoint)",
+        command=LISTENERS,
+    ),
+    Text(
+        r"failed to bind to \S+ \(errno: 99 - |code: -99, name: EADDRNOTAVAIL",
+        causes.INTERFACE,
+        SELF,
+        "the rendezvous is to listen at an address that this node does not have",
+        known=READ,
+        versions=EVERY,
+        fix="start rank 0 on the node that has this address, or give MASTER_ADDR an address of rank 0's node",
+        command="ip -br address; getent ahosts $MASTER_ADDR",
+    ),
+    Text(
+        r"EADDRINUSE|errno: 98 - ",
         causes.PORT,
         SELF,
         "a port is taken on this node",
-        versions=RECENT,
+        versions=EVERY,
+        fix="end the program that holds it, or give this job another port (MASTER_PORT, --rdzv-endpoint)",
+        command=LISTENERS,
     ),
     Text(
-        r"Distributed package doesn't have (?:NCCL|MPI|UCC|XCCL) built in",
+        r"use_libuv was requested but PyTorch was buil[dt] without libuv",
+        causes.PYTORCH,
+        SELF,
+        "this build of PyTorch lacks libuv, and the ranks are told to use it",
+        known=READ,
+        versions=EVERY[2:],
+        fix="set USE_LIBUV=0 for all ranks, or install a build that has libuv",
+    ),
+    Text(
+        r"Distributed package doesn't have (?:NCCL|MPI|UCC|XCCL|GLOO) built in",
         causes.PYTORCH,
         SELF,
         "this build of PyTorch lacks the backend: a CPU build on a node with GPUs, or MPI, which no wheel has",
-        versions=("2.13.0", "2.14.1"),
+        versions=EVERY,
     ),
     Text(
         r"ProcessGroupNCCL is only supported with GPUs, no GPUs found",
@@ -61,6 +210,9 @@ TEXTS = (
         SELF,
         "PyTorch sees no GPU: no driver, or a cgroup hides the devices",
         versions=("2.14.1",),
+        fix="look at which GPUs this process may see (CUDA_VISIBLE_DEVICES, the cgroup, the container), then at the "
+        "driver",
+        command="nvidia-smi -L; env | grep CUDA_VISIBLE_DEVICES; ls -l /dev/nvidia*",
     ),
     Text(
         r"this rank needs GPU \d+ of its node, and PyTorch \S+\+cpu sees 0 there",
@@ -84,38 +236,241 @@ TEXTS = (
         "a CPU build of PyTorch on a node that is to use its GPUs",
     ),
     Text(
-        r"No module named '?torch",
+        r"No module named '?torch(?:['.\s]|$)",
         causes.PYTORCH,
         SELF,
         "PyTorch is not installed for the Python that runs the ranks",
     ),
+    # Libraries that do not fit.
     Text(
-        r"(?:ImportError|OSError): .*(?:cannot open shared object file|undefined symbol|version `\S+' not found)",
-        causes.PYTORCH,
+        r"undefined symbol: (?:p?nccl)[A-Z]\w*",
+        causes.VERSIONS,
         SELF,
-        "a library that PyTorch needs is missing, or is of another version",
+        "an older libnccl than the one that PyTorch was built with is found first (LD_LIBRARY_PATH, or a second wheel)",
+        known=REPORTED,
+        fix="take the folder of the older libnccl out of LD_LIBRARY_PATH, or install the nvidia-nccl of this PyTorch "
+        "again",
+        command="echo $LD_LIBRARY_PATH; ldconfig -p | grep libnccl; pip list | grep nccl",
     ),
     Text(
-        r"Expected to find method|Fatal Python error|Illegal instruction",
+        r"undefined symbol: (?:__nvJitLink|nvJitLink|cublas|cudnn|cusparse|cusolver|cufft|cupti|nvrtc|nvshmem|cudaG"
+        r"|cudaM"
+        r"|cudaL|cudaD|cudaS|cudaE)\w*",
+        causes.VERSIONS,
+        SELF,
+        "an older library of CUDA than the one that PyTorch was built with is found first (LD_LIBRARY_PATH)",
+        known=REPORTED,
+        fix="take the folder of that CUDA release out of LD_LIBRARY_PATH: the wheels of PyTorch bring their own",
+        command="echo $LD_LIBRARY_PATH; pip list | grep nvidia",
+    ),
+    Text(
+        r"version lib\S+ not defined in file \S+ with link time reference",
+        causes.VERSIONS,
+        SELF,
+        "libraries of two releases of CUDA are mixed: one of them is found first (LD_LIBRARY_PATH, or a second wheel)",
+        known=REPORTED,
+        fix="take that folder of CUDA out of LD_LIBRARY_PATH, or remove the nvidia-* wheels that this PyTorch does "
+        "not ask for",
+        command="echo $LD_LIBRARY_PATH; pip list | grep nvidia",
+    ),
+    Text(
+        r"cuDNN version incompatibility|CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH",
+        causes.VERSIONS,
+        SELF,
+        "another cuDNN than the one that PyTorch was built with is found first (LD_LIBRARY_PATH, or a second wheel)",
+        known=REPORTED,
+        fix="take the folder of the other cuDNN out of LD_LIBRARY_PATH, or install the nvidia-cudnn of this PyTorch "
+        "again",
+        command="echo $LD_LIBRARY_PATH; ldconfig -p | grep cudnn; pip list | grep cudnn",
+    ),
+    Text(
+        r"Unable to load any of \{lib(?:cudnn|nvrtc|cublas)|Could not load library lib(?:cudnn|nvrtc|cublas)",
         causes.PYTORCH,
         SELF,
-        "the Python process broke: a damaged environment, or a build for other processors",
+        "a library of CUDA that this PyTorch needs is not in this environment, or does not fit the others",
+        known=REPORTED,
+        fix="install PyTorch again with the nvidia-* wheels that belong to it, and take other CUDA out of "
+        "LD_LIBRARY_PATH",
+        command="pip list | grep -e nvidia -e torch; echo $LD_LIBRARY_PATH",
+    ),
+    Text(
+        r"undefined symbol: iJIT_\w+",
+        causes.PYTORCH,
+        SELF,
+        "the MKL of this environment is newer than this PyTorch can use",
+        known=REPORTED,
+        fix="install mkl below 2024.1 in this environment, or a newer PyTorch",
+    ),
+    Text(
+        r"undefined symbol: _Z\w*",
+        causes.PYTORCH,
+        SELF,
+        "an extension was built for another release of PyTorch than the one that is installed",
+        known=REPORTED,
+        fix="build or install that extension again for the PyTorch of this environment",
+        command="python -c 'import torch; print(torch.__version__, torch.__file__)'",
+    ),
+    Text(
+        r"version .(?:GLIBC|GLIBCXX|CXXABI)_[\d.]+. not found",
+        causes.VERSIONS,
+        SELF,
+        "the C or C++ library of this node is older than the one that this program was built for",
+        known=REPORTED,
+        fix="run this node with the release of the system that the others have, or install a build that fits its glibc",
+        command="ldd --version | head -1; cat /etc/os-release",
+    ),
+    Text(
+        r"libcuda\.so\S*: cannot open shared object file",
+        causes.GPU,
+        SELF,
+        "the NVIDIA driver is not installed here, or not given to the container",
+        known=REPORTED,
+        fix="install the NVIDIA driver on this node, or start the container with its GPUs",
+        command="ldconfig -p | grep libcuda.so; nvidia-smi",
+    ),
+    Text(
+        r"Error: lib(?:cudnn|cublas|cublasLt|cudart|cufft|curand|cusolver|cusparse|cusparseLt|cupti|nvrtc|nvToolsExt"
+        r"|nvJitLink"
+        r"|nvshmem_host|cufile|nccl)[\w.-]*\.so\S*: cannot open shared object file",
+        causes.PYTORCH,
+        SELF,
+        "a library of CUDA that this PyTorch needs is not in this environment",
+        known=REPORTED,
+        command="pip list | grep -e nvidia -e torch; echo $LD_LIBRARY_PATH",
+        fix="install PyTorch again with the nvidia-* wheels that belong to it",
+    ),
+    Text(
+        r"(?:Import|OS)Error: .{0,400}(?:cannot open shared object file|undefined symbol|version `\S+' not found)",
+        causes.PYTORCH,
+        SELF,
+        "a library that the program needs is missing on this node, or is of another version",
+        fix="install the library that the text names, or the environment again, on this node",
+        weak=True,
+    ),
+    Text(
+        r"operator torchvision::\w+ does not exist|Couldn't load custom C\+\+ ops"
+        r"|PyTorch and torch(?:vision|audio) were compiled with different CUDA",
+        causes.PYTORCH,
+        SELF,
+        "the installed torchvision or torchaudio belongs to another release of PyTorch",
+        known=REPORTED,
+        fix="install the torchvision and torchaudio that belong to this PyTorch",
+        command="pip list | grep torch",
+    ),
+    Text(
+        r"module 'torch(?:\.\w+)*' has no attribute",
+        causes.VERSIONS,
+        SELF,
+        "this node's PyTorch is of another release than the program expects, or a file named torch hides it",
+        known=REPORTED,
+        fix="compare the PyTorch that each node loads, its release and its path",
+        command="python -c 'import torch; print(torch.__version__, torch.__file__)'",
+    ),
+    Text(
+        r"Expected to find method",
+        causes.PYTORCH,
+        SELF,
+        "the Python environment is damaged",
         known=REPORTED,
     ),
+    Text(
+        r"Illegal instruction",
+        causes.PYTORCH,
+        SELF,
+        "a library was built for other processors than those of this node",
+        known=REPORTED,
+        fix="install a build for the processors of this node (lscpu), or keep the job off it",
+        command="lscpu",
+    ),
+    # Memory that the processes of a rank share.
+    Text(
+        r"DataLoader worker \(pid(?:\(s\))?[\d, ]*\) is killed by signal: Bus error"
+        r"|Unexpected bus error encountered in worker"
+        r"|insufficient shared memory|workers are out of shared memory",
+        causes.RESOURCES,
+        SELF,
+        "/dev/shm is too small or full: a worker of the DataLoader could not write to it",
+        known=READ,
+        versions=EVERY,
+        command=DISK,
+        fix="make /dev/shm larger (a container: --shm-size or --ipc=host), remove old files there, or use fewer "
+        "workers",
+    ),
+    Text(
+        r"DataLoader worker \(pid(?:\(s\))?[\d, ]*\) is killed by signal: Killed",
+        causes.RESOURCES,
+        SELF,
+        "a worker of the DataLoader was killed from outside, mostly by the kernel because the memory was full",
+        known=READ,
+        versions=EVERY,
+        fix="look for oom-kill in the kernel log of this node, then use fewer workers or ask for more memory",
+        command="journalctl -k | grep -i -e oom-kill -e 'out of memory'",
+    ),
+    Text(
+        r"unable to (?:open|mmap|write to|resize|allocate)\b[^:]*(?:shared memory|/torch_"
+        r"|file)[^:]*: Too many open files"
+        r"|received \d+ items of ancdata",
+        causes.RESOURCES,
+        SELF,
+        "too many shared tensors are open: the limit nofile of this user is too low",
+        known=REPORTED,
+        fix="raise the limit nofile, or call torch.multiprocessing.set_sharing_strategy('file_system')",
+        command="ulimit -n",
+    ),
+    Text(
+        r"unable to (?:open|allocate|write to|resize) (?:shared memory|file <)|unable to mmap \d+ bytes from file"
+        r"|Couldn't allocate shared memory segment|torch_shm_manager",
+        causes.RESOURCES,
+        SELF,
+        "memory that processes share can't be had: /dev/shm is full or too small, or may not be written",
+        known=READ,
+        versions=EVERY,
+        command=DISK,
+        fix="make room in /dev/shm, or make it larger (a container: --shm-size or --ipc=host)",
+    ),
+    Text(
+        r"DataLoader worker \(pid(?:\(s\))?[\d, ]*\) (?:exited unexpectedly|is killed by signal: )",
+        causes.RESOURCES,
+        SELF,
+        "a worker of the DataLoader ended: memory or /dev/shm, or an error that it printed itself",
+        known=READ,
+        versions=EVERY,
+        fix="look for the worker's own error, then at the memory and /dev/shm of this node",
+        command="df -h /dev/shm; free -h; journalctl -k | grep -i oom-kill",
+        weak=True,
+    ),
+    # Names and variables of the rendezvous.
     Text(
         r"Unable to resolve hostname to a \(local\) address",
         causes.NAMES,
         SELF,
         "the node's own host name does not resolve, so the rank takes the loopback address",
-        versions=RECENT,
+        versions=EVERY,
     ),
     Text(
-        r"The IPv[46] network addresses of \(?'?(?P<host>[^,' )]+)'?, (?P<port>\d+)\)? cannot be retrieved"
+        r"The (?:IPv[46] )?network addresses of \(?'?(?P<host>[^,' )]+)'?, (?P<port>\d+)\)? cannot be retrieved"
         r"|\(gai error: -?\d+ - ",
         causes.NAMES,
         SELF,
         "the name of the rendezvous does not resolve on this node",
-        known=REPORTED,
+        versions=EVERY,
+    ),
+    Text(
+        r"environment variable (?:RANK|WORLD_SIZE|LOCAL_RANK|MASTER_ADDR|MASTER_PORT) expected, but not set"
+        r"|KeyError: '(?:RANK|WORLD_SIZE|LOCAL_RANK|MASTER_ADDR|MASTER_PORT)'",
+        causes.DISAGREE,
+        SELF,
+        "the program was started without the variables that give a rank its number and the place to meet",
+        versions=EVERY,
+        fix="start it with gpu-cluster-run or torchrun, which set RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and "
+        "MASTER_PORT",
+    ),
+    Text(
+        r"rank < size\. (?P<rank>\d+) vs \d+",
+        causes.DISAGREE,
+        SELF,
+        "this rank's number is not below the world size",
+        versions=EVERY,
     ),
     # All ranks.
     Text(
@@ -123,14 +478,42 @@ TEXTS = (
         causes.DISAGREE,
         NOBODY,
         "the ranks called the collective with different shapes",
-        versions=RECENT,
+        versions=EVERY[10:],
     ),
     Text(
         r"op\.preamble\.length <= op\.nbytes",
         causes.DISAGREE,
         NOBODY,
         "the ranks called the collective with different shapes",
-        known=REPORTED,
+        known=READ,
+        versions=EVERY,
+    ),
+    Text(
+        r"Detected mismatch between collectives on ranks|Collectives differ in the following aspects",
+        causes.DISAGREE,
+        NOBODY,
+        "the ranks called different collectives, or one with different shapes",
+        known=READ,
+        versions=EVERY,
+        fix="look in the program for a collective that only some ranks reach, or reach in another order",
+    ),
+    Text(
+        r"DDP expects same model across all ranks|appears not to match (?:sizes|strides) of the same param in process",
+        causes.DISAGREE,
+        NOBODY,
+        "the ranks built different models",
+        known=READ,
+        versions=EVERY,
+        fix="give all ranks the same program, configuration and checkpoint",
+    ),
+    Text(
+        r"Timed out initializing process group in store based barrier",
+        causes.STOPPED,
+        PEER,
+        "other ranks never came to the start, or an older job still uses the same store",
+        known=READ,
+        versions=EVERY,
+        fix="look at the ranks that are missing; when more came than the world size, end the older job on that port",
     ),
     Text(
         r"recvValue\w* failed on .*Connection reset by peer.*TCPStore::ping"
@@ -141,20 +524,65 @@ TEXTS = (
         "program's",
         versions=("2.3.1", "2.13.0"),
     ),
+    Text(
+        r"Ping failed, invalid (?:nonce|value) returned",
+        causes.VERSIONS,
+        NOBODY,
+        "what answers on the port of the rendezvous is no store of this PyTorch: another program, or another release",
+        versions=PINGING,
+        fix="look at which program listens on that port of rank 0's node, then compare the releases of PyTorch",
+        command=LISTENERS,
+    ),
+    Text(
+        r"The rendezvous state is corrupt|RendezvousStateError",
+        causes.VERSIONS,
+        NOBODY,
+        "the agents of the nodes do not understand each other: they have different releases of Python or PyTorch",
+        known=READ,
+        versions=EVERY,
+    ),
     # A peer that never came.
     Text(
         r"Ranks? (?P<ranks>[\d, ]+)failed to pass monitoredBarrier",
         causes.STOPPED,
         PEER,
         "that rank was late or gone",
-        versions=RECENT,
+        versions=EVERY,
+    ),
+    Text(
+        r"failed -- missing ranks: (?P<ranks>\d[\d, ]*)",
+        causes.STOPPED,
+        PEER,
+        "those ranks did not come to this step",
+        known=READ,
+        versions=EVERY[5:15],
+    ),
+    Text(
+        r"retr(?:ie|ei)ving ncclUniqueId from \[(?P<rank>\d+)\] via c10d key-value store by key '[^']*', but "
+        r"store->get\('[^']*'\) got error: (?:Socket Timeout|wait timeout)",
+        causes.STOPPED,
+        PEER,
+        "that rank never came to this first collective: it is still busy with something else, or has ended",
+        known=REPORTED,
+        versions=EVERY,
+        fix="look at what that rank does at this time (loading, a prompt, an error of its own), or give the group "
+        "more time",
+    ),
+    Text(
+        r"retr(?:ie|ei)ving ncclUniqueId from \[(?P<rank>\d+)\] via c10d key-value store",
+        causes.STOPPED,
+        PEER,
+        "that rank ended before it could give the others what NCCL needs to start",
+        known=REPORTED,
+        versions=EVERY,
+        fix="look for the error of that rank, which came first",
     ),
     Text(
         r"wait timeout after \d+ms, keys: \S*cpu//\d+/(?P<rank>\d+)",
         causes.STOPPED,
         PEER,
         "that rank never published its address",
-        versions=RECENT,
+        versions=PINGING,
     ),
     Text(
         r"ranks (?P<ranks>[\d, ]+) did not reach the rendezvous",
@@ -163,48 +591,145 @@ TEXTS = (
         "rank 0 of the check counted who came, and these did not",
     ),
     Text(
-        r"wait timeout after \d+ms, keys: ",
+        r"(?:wait|barrier) timeout after \d+ms, keys?: ",
         causes.STOPPED,
         PEER,
         "another rank never came to the rendezvous",
-        versions=RECENT,
+        versions=PINGING,
+    ),
+    Text(
+        r"(?:RuntimeError|DistStoreError|DistBackendError|DistNetworkError): Socket Timeout",
+        causes.STOPPED,
+        PEER,
+        "another rank never came to the rendezvous",
+        known=READ,
+        versions=EVERY[:6],
     ),
     Text(
         r"Timed out after \d+ seconds waiting for clients\. \d+/\d+ clients joined",
         causes.STOPPED,
         PEER,
         "another rank never reached the rendezvous; which one, torch does not know",
-        versions=RECENT,
+        versions=EVERY[3:],
+        fix="look at the ranks that are missing, and whether all ranks were started with the same world size",
     ),
     Text(
-        rf"The client socket has (?:timed out|failed to connect).*{STORE}",
+        rf"{NO_STORE}[^(]*{STORE}.*errno: 101 - ",
+        causes.INTERFACE,
+        SELF,
+        "this node has no route to the address of the rendezvous",
+        known=READ,
+        versions=EVERY,
+        fix="give this node an address on the network of the rendezvous, or name the rendezvous by its address there",
+        command=ROUTE,
+    ),
+    Text(
+        rf"{NO_STORE}[^(]*{STORE}.*errno: 113 - ",
+        causes.BLOCKED,
+        PEER,
+        "the node of the rendezvous is not reached: it is down, its route is wrong, or it rejects",
+        known=READ,
+        versions=EVERY,
+        fix="look whether that node is up and in this node's neighbour table, then at what filters at it",
+        command=ROUTE,
+    ),
+    Text(
+        rf"{NO_STORE}[^(]*{STORE}.*errno: 111 - ",
+        causes.BLOCKED,
+        PEER,
+        "nothing listens at the rendezvous: rank 0 does not run there, or on another port, or the connection is "
+        "rejected",
+        known=READ,
+        versions=EVERY,
+        fix="look whether rank 0 runs on that node and listens on that port, then at what filters it",
+        command=LISTENERS,
+    ),
+    Text(
+        rf"{NO_STORE}[^(]*{STORE}",
         causes.BLOCKED,
         PEER,
         "the rendezvous of rank 0 does not answer",
-        versions=RECENT,
+        versions=EVERY,
+        fix="look whether rank 0 runs on that node and listens on that port, then at what filters it",
+        command=LISTENERS,
     ),
     Text(
-        r"Failed to recv, got 0 bytes\. Connection was likely closed",
+        r"connect\(\) timed out\. Original timeout was \d+ ms",
+        causes.BLOCKED,
+        PEER,
+        "the rendezvous of rank 0 does not answer",
+        known=REPORTED,
+        fix="look whether rank 0 runs on its node and listens on the port, then at what filters it",
+        command=LISTENERS,
+    ),
+    Text(
+        r"Failed to (?:recv, got|send, sent) 0 bytes",
         causes.STOPPED,
         PEER,
         "the store is gone: rank 0 has ended",
-        versions=("2.13.0",),
+        versions=PINGING,
     ),
     # Connections between ranks.
     Text(
-        rf"(?:SO_ERROR|connect\w*): (?:No route to host|Network is unreachable).*?{REMOTE}",
+        rf"(?:SO_ERROR|connect\w*): Network is unreachable.*?{REMOTE}",
+        causes.INTERFACE,
+        SELF,
+        "this node has no route to that address",
+        known=READ,
+        versions=NEW_GLOO,
+        swapped=True,
+        fix="give this node an address on the network of that one, or let that one publish its address on the data "
+        "network",
+        command=ROUTE,
+    ),
+    Text(
+        rf"connect {REMOTE}: Network is unreachable",
+        causes.INTERFACE,
+        SELF,
+        "this node has no route to that address",
+        known=READ,
+        versions=OLD_GLOO,
+        swapped=True,
+        fix="give this node an address on the network of that one, or let that one publish its address on the data "
+        "network",
+        command=ROUTE,
+    ),
+    Text(
+        rf"(?:SO_ERROR|connect\w*): No route to host.*?{REMOTE}",
         causes.BLOCKED,
         PEER,
-        "that node rejects the connection, or there is no route to it",
-        versions=RECENT,
+        "that node is down, not on this network, or rejects the connection",
+        versions=NEW_GLOO,
         swapped=True,
+        fix="look whether that node is up and in this node's neighbour table, then at what filters at it",
+        command=ROUTE,
+    ),
+    Text(
+        rf"connect {REMOTE}: No route to host",
+        causes.BLOCKED,
+        PEER,
+        "that node is down, not on this network, or rejects the connection",
+        known=READ,
+        versions=OLD_GLOO,
+        swapped=True,
+        fix="look whether that node is up and in this node's neighbour table, then at what filters at it",
+        command=ROUTE,
     ),
     Text(
         rf"SO_ERROR: Connection refused, remote={REMOTE}",
         causes.BLOCKED,
         PEER,
         "nothing listens there any more, or a firewall answers with a reset",
-        versions=RECENT,
+        versions=NEW_GLOO,
+        swapped=True,
+    ),
+    Text(
+        rf"connect {REMOTE}: Connection refused",
+        causes.BLOCKED,
+        PEER,
+        "nothing listens there any more, or a firewall answers with a reset",
+        known=READ,
+        versions=OLD_GLOO,
         swapped=True,
     ),
     Text(
@@ -216,11 +741,51 @@ TEXTS = (
         swapped=True,
     ),
     Text(
-        r"connectFullMesh failed with .*(?:Connect timeout|no error)",
+        rf"connect {REMOTE}: Connection timed out",
+        causes.BLOCKED,
+        PEER,
+        "that node drops the connection",
+        known=READ,
+        versions=OLD_GLOO,
+        swapped=True,
+    ),
+    Text(
+        rf"Connect timeout {REMOTE}",
+        causes.BLOCKED,
+        PEER,
+        "that node drops the connection",
+        known=READ,
+        versions=EVERY,
+        swapped=True,
+    ),
+    Text(
+        r"Cannot connect to self",
+        causes.INTERFACE,
+        NOBODY,
+        "two ranks published one and the same address: it is on two nodes, or a loopback address",
+        known=READ,
+        versions=EVERY[2:],
+    ),
+    Text(
+        r"connectFullMesh failed with .*no error",
+        causes.INTERFACE,
+        NOBODY,
+        "a connection failed, and this release of gloo hides how and to where: mostly a host name resolves to a "
+        "loopback "
+        "address, or a rank takes an interface of another network",
+        known=REPORTED,
+        versions=MUTE_GLOO,
+        fix="set GLOO_SOCKET_IFNAME to the interface of the data network on all nodes, and let no node's own name "
+        "resolve to "
+        "127.0.0.0/8; if both are so, look at what filters between the nodes",
+        command="getent ahosts $(hostname); echo $GLOO_SOCKET_IFNAME",
+    ),
+    Text(
+        r"connectFullMesh failed with .*Connect timeout",
         causes.BLOCKED,
         NOBODY,
         "a connection to a node with a lower address was dropped; the text names none",
-        versions=("2.13.0", "2.14.1"),
+        versions=EVERY[2:],
     ),
     Text(
         r"connectFullMesh failed",
@@ -228,13 +793,59 @@ TEXTS = (
         NOBODY,
         "the ranks could not connect to each other",
         known=REPORTED,
+        weak=True,
     ),
     Text(
-        rf"(?:Read|Write) error {REMOTE}: (?:Connection (?:reset by peer|timed out)|Broken pipe|No route to host)",
+        r"(?:Read|Write) error \[[0-9a-f.:]+\]:\d+: (?:No route to host|Network is unreachable|Network is down)",
+        causes.STOPPED,
+        SELF,
+        "the connection broke because this node's own network failed, or its neighbour vanished",
+        known=REPORTED,
+        fix="look at the interface and the kernel log of this node, then at those of the other one",
+        command="ip -br link; dmesg | tail -50",
+    ),
+    Text(
+        rf"(?:Read|Write) error {REMOTE}: (?:Connection (?:reset by peer|timed out)|Broken pipe)",
         causes.STOPPED,
         PEER,
         "that rank ended, or its node did",
-        versions=RECENT,
+        versions=EVERY,
+        swapped=True,
+    ),
+    Text(
+        rf"writev {REMOTE}: ",
+        causes.STOPPED,
+        PEER,
+        "that rank ended, or its node did",
+        known=READ,
+        versions=EVERY,
+        swapped=True,
+    ),
+    Text(
+        rf"(?:Socket|unexpectedly) closed {REMOTE}",
+        causes.STOPPED,
+        PEER,
+        "that rank ended, or its node did",
+        known=READ,
+        versions=EVERY,
+        swapped=True,
+    ),
+    Text(
+        rf"(?:Read|Write) timeout {REMOTE}",
+        causes.STOPPED,
+        PEER,
+        "that rank ended, or its node did",
+        known=READ,
+        versions=EVERY,
+        swapped=True,
+    ),
+    Text(
+        rf"short (?:read|write): .* remote={REMOTE}",
+        causes.STOPPED,
+        PEER,
+        "that rank ended while the ranks connected to each other",
+        known=READ,
+        versions=EVERY,
         swapped=True,
     ),
     Text(
@@ -242,7 +853,7 @@ TEXTS = (
         causes.STOPPED,
         PEER,
         "that rank ended",
-        versions=RECENT,
+        versions=EVERY,
         swapped=True,
     ),
     Text(
@@ -250,21 +861,27 @@ TEXTS = (
         causes.STOPPED,
         PEER,
         "another rank ended or gave up",
-        known=REPORTED,
+        known=READ,
+        versions=EVERY,
+        weak=True,
     ),
     Text(
         r"Timed out waiting \d+ms for (?:recv|send) operation to complete",
         causes.STOPPED,
         PEER,
         "a neighbour in the ring sent nothing: it was stopped, or large packets do not arrive (MTU)",
-        versions=RECENT,
+        versions=EVERY,
     ),
+    # Victims, and those who only pass an error on.
     Text(
         r"Watchdog caught collective operation timeout: WorkNCCL",
         causes.STOPPED,
         PEER,
         "some rank did not take part in time; who prints this is a victim",
-        versions=("2.11.0",),
+        versions=EVERY,
+        known=REPORTED,
+        weak=True,
+        fix="look at the rank that prints no such line: it did not come to this collective",
     ),
     Text(
         r"\[Rank (?P<rank>\d+)\].*is not joining|Desync debug",
@@ -274,10 +891,90 @@ TEXTS = (
         known=READ,
     ),
     Text(
+        r"Some NCCL operations have failed or timed out"
+        r"|To avoid data inconsistency, we are taking the entire process down"
+        r"|Timeout at NCCL work: \d+|timed out in blocking wait|NCCL communicator was aborted on rank"
+        r"|Received a dump signal due to a collective timeout|Observed flight recorder dump signal"
+        r"|rocess group watchdog thread terminated with exception|Process will be terminated after dumping debug info"
+        r"|Failure detected by watchdog at work sequence",
+        causes.STOPPED,
+        PEER,
+        "another rank did not take part or ended; who prints this is a victim",
+        known=READ,
+        weak=True,
+        fix="look at the rank that prints no such line, or whose own error came first",
+    ),
+    Text(
+        r"watchdog got stuck for \d+ seconds|Heartbeat monitor timed out",
+        causes.STOPPED,
+        PEER,
+        "a call into CUDA or NCCL does not return, mostly because another rank did not take part",
+        known=READ,
+        weak=True,
+        fix="look at the rank whose own error came first; if none has one, at this node's GPUs (dmesg, Xid)",
+    ),
+    Text(
+        r"Failed to check the \"should dump\" flag|TCPStore server has shut down too early",
+        causes.STOPPED,
+        PEER,
+        "rank 0, which keeps the store, ended first",
+        known=REPORTED,
+        fix="look for the error of rank 0; when it ended without one, this line is harmless",
+    ),
+    Text(
+        r"(?:sendBytes|recv\w+) failed on SocketImpl\(",
+        causes.STOPPED,
+        PEER,
+        "the store is gone or does not answer: rank 0 ended first",
+        versions=PINGING,
+        fix="look for the error of rank 0; when it ended without one, this line is harmless",
+    ),
+    Text(
+        r"waitForInput: (?:poll for )?socket|Stop_waiting response is expected"
+        r"|Waiting in store based barrier to initialize process group",
+        causes.STOPPED,
+        PEER,
+        "the store gives no answer yet: another rank, or rank 0, has not come or has ended",
+        known=READ,
+        versions=EVERY,
+        weak=True,
+    ),
+    Text(
+        r"but received errors while waiting for send/recv from rank (?P<rank>\d+)|timed out in monitoredBarrier",
+        causes.STOPPED,
+        PEER,
+        "another rank did not come to the barrier",
+        known=READ,
+        versions=EVERY,
+        weak=True,
+    ),
+    Text(
+        r"The client socket has failed to connect to \[(?:::ffff:)?(?P<address>[^\]]+)\]:(?P<port>\d+) \(errno: ",
+        causes.BLOCKED,
+        PEER,
+        "one try to reach the store failed; others follow",
+        known=REPORTED,
+        versions=EVERY,
+        weak=True,
+        fix="look whether rank 0 runs on that node and listens on that port, then at what filters it",
+        command=LISTENERS,
+    ),
+    Text(
+        r"TCP client failed to connect/validate to host (?P<host>[^\s:]+):(?P<port>\d+)",
+        causes.BLOCKED,
+        PEER,
+        "the store of rank 0 does not answer",
+        versions=PINGING,
+        weak=True,
+        fix="look whether rank 0 runs on that node and listens on that port, then at what filters it",
+        command=LISTENERS,
+    ),
+    Text(
         r"terminate called without an active exception",
         causes.ENDING,
         SELF,
         "the program ended without destroy_process_group",
         versions=RECENT,
+        weak=True,
     ),
 )

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import re
+import runpy
+from pathlib import Path
 
 import pytest
 
@@ -117,13 +119,13 @@ RECORDED = [
     ("ModuleNotFoundError: No module named 'torch'", causes.PYTORCH, {}),
     (
         "ImportError: libcuda.so.1: cannot open shared object file: No such file or directory",
-        causes.PYTORCH,
+        causes.GPU,
         {},
     ),
     # github.com/sgl-project/sglang/issues/3226, torch 2.5.
     (
         "RuntimeError: Gloo connectFullMesh failed with [../third_party/gloo/gloo/transport/tcp/pair.cc:144] no error",
-        causes.BLOCKED,
+        causes.INTERFACE,
         {},
     ),
     # github.com/pytorch/pytorch/issues/75512, torch 1.12.
@@ -235,24 +237,24 @@ RECORDED = [
         {"interfaces": ("eth9",)},
     ),
     ("Unknown interface name", causes.INTERFACE, {}),
-    ("At least one pair of MPI processes are unable to reach each other for MPI communications.", causes.BLOCKED, {}),
+    ("At least one pair of MPI processes are unable to reach each other for MPI communications.", causes.INTERFACE, {}),
     (
         "ssh: Could not resolve hostname gpu09: Name or service not known",
         causes.NAMES,
         {"addresses": ("gpu09",)},
     ),
-    ("Host key verification failed.", causes.NAMES, {}),
+    ("Host key verification failed.", causes.SSH, {}),
     (
         "Host key for 198.18.30.3 has changed and you have requested strict checking.",
-        causes.NAMES,
+        causes.SSH,
         {"addresses": ("198.18.30.3",)},
     ),
     (
         "No ED25519 host key is known for gpu03 and you have requested strict checking.",
-        causes.NAMES,
+        causes.SSH,
         {"addresses": ("gpu03",)},
     ),
-    ("train@gpu02: Permission denied (publickey).", causes.NAMES, {"addresses": ("gpu02",)}),
+    ("train@gpu02: Permission denied (publickey).", causes.SSH, {"addresses": ("gpu02",)}),
     ("bash: orted: command not found", causes.NAMES, {}),
     ("bash: Zeile 1: /opt/openmpi/bin/prted: Datei oder Verzeichnis nicht gefunden", causes.NAMES, {}),
     ("bash: line 1: /opt/openmpi/bin/prted: Permission denied", causes.NAMES, {}),
@@ -325,9 +327,39 @@ def test_a_recorded_text_leads_to_its_cause(text: str, cause: str, names: dict[s
 
 def test_every_line_of_the_tables_is_the_one_that_matches_some_recorded_text() -> None:
     """A line that another one always hides is dead, and a line without a recorded text is a guess."""
-    hit = {found.text for text, _cause, _names in RECORDED for found in [lookup.match(text)] if found}
+    tables = Path(__file__).parent.glob("test_texts_*.py")
+    recorded = [*RECORDED, *(one for path in tables for one in runpy.run_path(str(path))["RECORDED"])]
+    hit = {found.text for text, _cause, _names in recorded for found in [lookup.match(text)] if found}
     every = {one for table in lookup.TABLES.values() for one in table}
     assert [one.words for one in every - hit] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "needed"),
+    [
+        ("Address already in use", ("address already in use",)),
+        (r"ibv_\w+ failed|Cannot fork", (" failed", "cannot fork")),
+        (r"\S* failed.*(?:yes|no)", (" failed",)),
+        (r"first.*?second half", ("second half",)),
+        (r"[^,]{0,300}?dgid=", ("dgid=",)),
+        (r"wait\d{2,} timeouts?\b", (" timeout",)),
+        (r"a \(local\) address", ("a (local) address",)),
+        (r"Connect(?:ed)? to [^ ]+: refused", (": refused",)),
+        (r"(?:no|two) literals", (" literals",)),
+        (r"(?:ab|cd)", ()),
+        (r"abc|long enough", ()),
+    ],
+)
+def test_what_a_line_must_hold_before_an_expression_is_tried(words: str, needed: tuple[str, ...]) -> None:
+    assert lookup.literals(words) == needed
+
+
+def test_no_recorded_text_is_lost_by_that() -> None:
+    for _software, _text, pattern, needed in lookup.RULES:
+        for text, _cause, _names in RECORDED:
+            line = " ".join(text.split())
+            if pattern.search(line) and needed:
+                assert any(word in line.lower() for word in needed), (pattern.pattern, line)
 
 
 def test_no_line_looks_at_line_numbers_or_file_names() -> None:
