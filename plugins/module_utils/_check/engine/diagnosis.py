@@ -37,10 +37,12 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     verdict,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.reading import Known
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.run_data import Results, Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.verdict import Report, Stage, judged
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import NCCL
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.names import spelled
 
 
 def diagnose(run: Run) -> Report:
@@ -90,6 +92,7 @@ def make_report(run: Run) -> Report:
     nodes = matrix.nodes(run.facts, run.pins, versions)
     static = _static(run, meshed, {node.name for node in nodes if node.has_gpu})
     known = once([*hosts, *meshed, *static, *matrix.findings(nodes)])
+    known_of = _known_of(run, nodes)
     ranks = ranks_findings.findings(
         run.plan,
         run.collect,
@@ -97,7 +100,7 @@ def make_report(run: Run) -> Report:
         # Gloo has the interface of the first rail; NCCL takes as many as it finds or is told.
         [*known, *railed] if run.backend == NCCL else known,
         addresses={host: run.launch[host]["address"] for host in answered},
-        versions={node.name: {"nccl": node.text("nccl", "torch"), "open_mpi": node.text("openmpi")} for node in nodes},
+        known_of=known_of,
         backend=run.backend,
     )
     ranked = ranks_pair_findings.joined(ranks.findings, run.pairs, run.labels)
@@ -107,7 +110,7 @@ def make_report(run: Run) -> Report:
     slow_sizes = speed_findings.of_sizes(limits, ranks.sizes)
     # What happened in pairs explains nothing that happened before.
     found = [*known, *railed, *ranked, *host_findings.lost_in_pairs(run), *slow_links, *slow_sizes]
-    mpi = mpi_findings.judge(run, found)
+    mpi = mpi_findings.judge(run, found, known_of)
     found += mpi.findings
     unexplained = [*ranks.unexplained, *mpi.unexplained]
     if not run.check_mode and not run.plan["hosts"] and not any(one.severity == ERROR for one in found):
@@ -154,6 +157,24 @@ def make_report(run: Run) -> Report:
         rails=[rail.as_dict() for rail in surveyed],
         openmpi=mpi.told,
     )
+
+
+def _known_of(run: Run, nodes: Sequence[Any]) -> dict[str, Known]:
+    """Host to what is known about the texts that it prints."""
+    members = {spelled(one["fabric_address"]): str(one["name"]) for one in run.known_members}
+    members |= {spelled(result["address"]): host for host, result in run.launch.items() if "address" in result}
+    further = (
+        (spelled(address.partition("/")[0]), host)
+        for host, looked in run.looked.items()
+        for card in looked.get("interfaces", {}).values()
+        for address in card["addresses"]
+    )
+    others = {address: host for address, host in further if address not in members}
+    versions = {node.name: {"nccl": node.text("nccl", "torch"), "open_mpi": node.text("openmpi")} for node in nodes}
+    return {
+        host: Known(members, others, run.looked.get(host, {}).get("limits", {}), versions.get(host, {}))
+        for host in run.plan["hosts"]
+    }
 
 
 def _mesh(run: Run, answered: Sequence[str]) -> list[Finding]:

@@ -36,6 +36,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     open_mpi,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.lookup import Match
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.reading import Known
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.text import PEER, SELF
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.mpi_results import Results, read
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.mpi_wrong_data import wrong_results
@@ -83,8 +84,8 @@ class Judgement:
     told: dict[str, Any] = field(default_factory=dict)
 
 
-def judge(run: Run, known: Sequence[Finding]) -> Judgement:
-    """known: the findings of all other stages."""
+def judge(run: Run, known: Sequence[Finding], known_of: Mapping[str, Known] | None = None) -> Judgement:
+    """known: the findings of all other stages.  known_of: host to what is known about its texts."""
     job = run.openmpi_job
     if run.check_mode:
         return _skipped("check mode measures nothing")
@@ -103,7 +104,7 @@ def judge(run: Run, known: Sequence[Finding]) -> Judgement:
         return _stage(host_findings.lost_in_openmpi(run))
     if given["state"] == "failed":
         return _stage([_failed(job, given)])
-    results = read(job, given, run.launch)
+    results = read(job, given, run.launch, (known_of or {}).get(job["host"]))
     found, blamed = _findings(results, _of_faults(known))
     unexplained = _unexplained(results) if not results.passed else []
     stage = judged(STAGE, found)
@@ -244,7 +245,7 @@ def _ssh(results: Results, known: Sequence[Finding]) -> Outcome | None:
         named, confidence = (first,), LIKELY
     elif others == 1 and not of_daemon:
         named, confidence, subject = (), UNSURE, Subject(LINK, (first, hosts[0]))
-    fix, command = cause.fix, match.command if match else cause.command
+    fix, command = (match.fix, match.command) if match else (cause.fix, cause.command)
     if of_daemon:
         missing = bad[0]["code"] == mpi_output.NO_DAEMON
         fix = FIX_DAEMON[bad[0]["code"]]
@@ -264,24 +265,18 @@ def _line(one: Mapping[str, Any]) -> str:
 
 def _own_texts(results: Results, known: Sequence[Finding]) -> Outcome | None:
     """What a rank or a daemon says of its own node."""
-    return _of_texts(results, known, [one for one in _matches(results) if one[1].text.about == SELF])
+    return _of_texts(results, known, [one for one in results.matches() if one[1].text.about == SELF])
 
 
 def _daemons(results: Results, known: Sequence[Finding]) -> Outcome | None:
     """mpirun lost the daemon of a node.  It ends all ranks then, and they say that of each other."""
-    return _of_texts(results, known, [one for one in _matches(results) if one[1].text is open_mpi.LOST_DAEMON])
+    return _of_texts(results, known, [one for one in results.matches() if one[1].text is open_mpi.LOST_DAEMON])
 
 
 def _peer_texts(results: Results, known: Sequence[Finding]) -> Outcome | None:
     """What they say of others, or of nobody.  Of a peer that stopped, only what no other cause is left for."""
-    matches = [one for one in _matches(results) if one[1].text.about != SELF]
+    matches = [one for one in results.matches() if one[1].text.about != SELF]
     return _of_texts(results, known, [one for one in matches if one[1].id != causes.STOPPED] or matches)
-
-
-def _matches(results: Results) -> list[tuple[str, Match]]:
-    """The texts that a table knows."""
-    found = ((block, lookup.match(block)) for block in results.blocks)
-    return [(block, match) for block, match in found if match]
 
 
 def _of_texts(results: Results, known: Sequence[Finding], matches: Sequence[tuple[str, Match]]) -> Outcome | None:
@@ -307,7 +302,7 @@ def _of_texts(results: Results, known: Sequence[Finding], matches: Sequence[tupl
         hosts, subject, confidence = (), Subject(GROUP, hosts), UNSURE
     who = " -> ".join(subject.nodes) if subject and subject.kind == LINK else " and ".join(hosts)
     what = f"Open MPI could not start or connect: {who}{': ' if who else ''}{first.what}"
-    fix = FIX_LINK if first.id == causes.BLOCKED else first.cause.fix
+    fix = FIX_LINK if first.id == causes.BLOCKED and not first.text.fix else first.fix
     evidence = [block[:300] for block, _match in alike]
     found = _finding(results, START, hosts, what, fix, confidence, subject, evidence, first.command)
     own = first.text.about == SELF
@@ -376,7 +371,7 @@ def _after_the_end(results: Results) -> Finding:
 
 def _by_luck(results: Results) -> list[Finding]:
     """A job that passed although one of its connections failed: Open MPI 4.1 then waits for the other direction."""
-    matches = [one for one in _matches(results) if one[1].id == causes.BLOCKED]
+    matches = [one for one in results.matches() if one[1].id == causes.BLOCKED]
     outcome = _of_texts(results, (), matches)
     if outcome is None:
         return []
@@ -389,8 +384,7 @@ def _unexplained(results: Results) -> list[dict[str, Any]]:
     """Texts that no table knows."""
     return [
         {"host": results.place(mpi_output.speaker(block)) or results.hosts[0], "rank": None, "text": block[:1000]}
-        for block in results.blocks
-        if lookup.match(block) is None
+        for block in results.unknown()
     ]
 
 

@@ -6,13 +6,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import human_bytes, human_seconds
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages import lookup
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.lookup import Match
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.reading import (
+    Known,
+    corrected,
+    is_harmless,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import mpi_output
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.names import spelled, without_domain
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.names import (
+    is_address,
+    spelled,
+    without_domain,
+)
 
 Event = Mapping[str, Any]
 #: How far a rank came; ``stuck``, ``wrong`` and ``error`` are no steps.
@@ -24,7 +35,7 @@ class Results:
     """One run of mpirun.
 
     hosts: by rank.  places: name or address to host.  state, code, seconds: of mpirun.  events: in the order in which
-    they came.  text: all that was no event.  ssh: as ``job.asked`` returns it.
+    they came.  text: all that was no event.  ssh: as ``job.asked`` returns it.  known: about the texts.
     """
 
     hosts: list[str]
@@ -35,6 +46,7 @@ class Results:
     events: Sequence[Event]
     text: str
     ssh: Sequence[Mapping[str, Any]]
+    known: Known = field(default_factory=Known)
 
     def of(self, rank: int, *names: str) -> list[Event]:
         """The events of a rank with one of these names."""
@@ -63,6 +75,16 @@ class Results:
         """The texts that say something: of mpirun, of ssh, and of ranks that gave up."""
         own = [str(one["text"]) for one in self.errors()]
         return [*own, *(one for one in mpi_output.blocks(self.text) if not mpi_output.CONSEQUENCE.match(one))]
+
+    def matches(self) -> list[tuple[str, Match]]:
+        """The texts that a table knows, those that only follow from another one last."""
+        found = [(block, lookup.match(block, self.known.versions)) for block in self.blocks]
+        known = [(block, corrected(match, self.known)) for block, match in found if match and not is_harmless(block)]
+        return sorted(known, key=lambda one: one[1].text.weak)
+
+    def unknown(self) -> list[str]:
+        """The texts that no table knows."""
+        return [one for one in self.blocks if not is_harmless(one) and lookup.match(one) is None]
 
     def errors(self) -> list[Event]:
         """What ranks gave up with."""
@@ -160,8 +182,17 @@ def _short_names(hostnames: Mapping[str, str]) -> dict[str, str]:
     return {name: host for name, hosts in found.items() if len(hosts) == 1 for host in hosts}
 
 
-def read(job: Mapping[str, Any], given: Mapping[str, Any], launch: Mapping[str, Mapping[str, Any]]) -> Results:
-    """job: what ``plan.make_job`` returned.  given: the answer to the step openmpi.  launch: host to that to launch."""
+def read(
+    job: Mapping[str, Any],
+    given: Mapping[str, Any],
+    launch: Mapping[str, Mapping[str, Any]],
+    known: Known | None = None,
+) -> Results:
+    """What a job gave.
+
+    job: what ``plan.make_job`` returned.  given: the answer to the step openmpi.  launch: host to that to launch.
+    known: about the texts of the node that started the job.
+    """
     hosts = [one["host"] for one in job["nodes"]]
     hostnames = {host: launch.get(host, {}).get("hostname", host) for host in hosts}
     places = {spelled(one["address"]): one["host"] for one in job["nodes"]}
@@ -169,7 +200,10 @@ def read(job: Mapping[str, Any], given: Mapping[str, Any], launch: Mapping[str, 
     places.update(_short_names(hostnames))
     places.update({spelled(hostname): host for host, hostname in hostnames.items()})
     places.update({spelled(host): host for host in hosts})
+    known = known or Known()
+    ways = {place: host for place, host in places.items() if is_address(place)}
     return Results(
+        known=replace(known, members={**known.members, **ways}),
         hosts=hosts,
         places=places,
         state=given["state"],

@@ -20,6 +20,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     unfinished_ranks,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.reading import Known
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.ranks_results import (
     Rank,
     Results,
@@ -51,21 +52,21 @@ def findings(
     known: Sequence[Finding],
     *,
     addresses: Mapping[str, str] | None = None,
-    versions: Mapping[str, Mapping[str, str]] | None = None,
+    known_of: Mapping[str, Known] | None = None,
     backend: str = ranks_data_findings.RING,
 ) -> Judgement:
     """Judge what ``collect`` brought back.
 
     the_plan: what ``plan.make_plan`` returned.  lost: host to its finding.  known: all findings so far, ``lost`` and
-    those about versions among them.  addresses: host to its address on the data network.  versions: host to ``nccl``
-    and ``open_mpi``.
+    those about versions among them.  addresses: host to its address on the data network.  known_of: host to what is
+    known about its texts.
     """
     ranks = ranks_results.table(the_plan, collect)
     sizes = ranks_results.sizes(ranks, the_plan["world_size"])
     wrong = ranks_data_findings.findings(ranks, backend)
     slow = ranks_slow.findings(collect, ranks)
     wrong += ranks_inside_node.findings(ranks, lost, backend)
-    trouble = unfinished_ranks.judge(ranks, collect, lost, [*lost.values(), *known, *wrong, *slow], addresses, versions)
+    trouble = unfinished_ranks.judge(ranks, collect, lost, [*lost.values(), *known, *wrong, *slow], addresses, known_of)
     # NCCL may take RDMA devices or several cards, whose bytes no counter of this interface has.
     elsewhere = [] if backend == NCCL else interface(the_plan, collect, sizes)
     return Judgement(

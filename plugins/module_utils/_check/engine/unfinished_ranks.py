@@ -20,10 +20,15 @@ from typing import Any, NamedTuple
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes, ranks_slow
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages import causes, lookup
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages import causes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.lookup import Match
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.reading import (
+    Known,
+    closest,
+    is_harmless,
+    read,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.text import (
-    NOBODY,
     PEER,
     SELF,
 )
@@ -44,9 +49,11 @@ ERROR_CHARACTERS = 1000
 TEXT_CHARACTERS = 300
 #: Lines that torch writes when nothing is wrong yet, with their stacks.  A rank that comes to the rendezvous early
 #: writes dozens.
-WARNING_LINE = re.compile(r"^(\[W\d|frame #\d|Exception raised from|<omitting )")
+WARNING_LINE = re.compile(r"^(?:\[rank\d+\]:)?(\[W[\d ]|frame #\d|Exception raised from|<omitting )")
 #: A warning of Python's, with the line of source that follows it: ``/usr/lib/x.py:12: UserWarning: text``.
 PYTHON_WARNING = re.compile(r"^\S+:\d+: \w*Warning: .*\n(?:  .*\n?)?", re.MULTILINE)
+#: In every warning of NCCL, which go to standard output.
+NCCL_WARNING = "NCCL WARN"
 SUMMARY = "GC-RUN-001"
 #: The last event of a rank that did not come as far as the rendezvous.
 BEFORE_RENDEZVOUS = ("nothing", "ready", "late", "gpu")
@@ -78,15 +85,40 @@ class Unfinished:
 
     @property
     def stopped_talking(self) -> bool:
-        """Whether it ended or hung without a word, or never came as far as the rendezvous by itself."""
+        """Whether nothing says that it waits for others.
+
+        It ended or hung without a word, never came as far as the rendezvous by itself, or has an error of its own that
+        no table knows.
+        """
         if self.done or (self.match and self.match.text.about == PEER):
             return False
+        if self.match is None:
+            return True
         return not self.errors or (self.state == "finished" and self.last in BEFORE_RENDEZVOUS)
+
+    @property
+    def blames(self) -> bool:
+        """Whether it says more than that it has waited in vain."""
+        if self.match is None:
+            return self.errors
+        return not self.match.text.weak and self.match.id not in (causes.STOPPED, causes.ENDING)
+
+    @property
+    def waits(self) -> bool:
+        """Whether it came to the rendezvous, and then waited until its worker killed it."""
+        return self.cut_off and self.process_state == "S" and self.last not in BEFORE_RENDEZVOUS
 
     @property
     def cut_off(self) -> bool:
         """Whether its time was over before it had an end or an error."""
         return self.state == "deadline" and not self.done and not self.errors
+
+    @property
+    def ended(self) -> bool:
+        """Whether it ended by itself, before its worker killed it."""
+        if self.exit_code in (None, 0) or self.process_state:
+            return False
+        return self.state == "finished" or self.exit_code != -signal.SIGKILL
 
     @property
     def stopped(self) -> bool:
@@ -102,6 +134,8 @@ class Unfinished:
             return "hung in the kernel, as for a disk or a device (process state D), until its worker killed it"
         if self.process_state or self.exit_code is None:
             return "hung until its worker killed it"
+        if self.errors and self.match is None:
+            return f"ended with an error that is not known: {self.text.strip().splitlines()[-1][:TEXT_CHARACTERS]}"
         if self.exit_code < 0:
             return f"was killed by signal {-self.exit_code} ({_signal_name(-self.exit_code)})"
         return f"ended with exit code {self.exit_code}" + ("" if self.text else " and without a word")
@@ -139,16 +173,18 @@ def judge(
     lost: Iterable[str],
     known: Sequence[Finding],
     addresses: Mapping[str, str] | None = None,
-    versions: Mapping[str, Mapping[str, str]] | None = None,
+    known_of: Mapping[str, Known] | None = None,
 ) -> Trouble:
     """Explain every rank that did not finish.
 
     ranks: all of the plan.  collect: host to the answer to the step collect.  lost: hosts that have their finding for
-    that.  known: the findings so far.  addresses: host to the address on the data network.  versions: host to ``nccl``
-    and ``open_mpi``, where known; that of torch the ranks tell themselves.
+    that.  known: the findings so far.  addresses: host to the address on the data network.  known_of: host to what
+    is known about its texts; the version of torch the ranks tell themselves.
     """
     gone = set(lost)
-    reported = [_unfinished(rank, (versions or {}).get(rank["host"], {})) for rank in ranks if rank["host"] not in gone]
+    reported = [
+        _unfinished(rank, (known_of or {}).get(rank["host"], Known())) for rank in ranks if rank["host"] not in gone
+    ]
     open_ranks = [one for one in reported if not one.done or one.text]
     hosts = {rank["host"] for rank in ranks}
     explaining = [one for one in known if _can_explain(one, hosts)]
@@ -176,8 +212,11 @@ def judge(
     )
 
 
-def _unfinished(rank: Mapping[str, Any], versions: Mapping[str, str]) -> Unfinished:
-    """How far a rank came, and its text: its error, or else the end of what it wrote to standard error."""
+def _unfinished(rank: Mapping[str, Any], known: Known) -> Unfinished:
+    """How far a rank came, and its text: its error, or else the end of what it wrote to standard error.
+
+    NCCL's warnings come first, in their order: the first one is the cause, and the error has the last one or none.
+    """
     errors = [event["text"] for event in events(rank, "error")]
     done = bool(events(rank, "done"))
     broke = not done or rank["exit_code"] not in (0, None)
@@ -185,13 +224,21 @@ def _unfinished(rank: Mapping[str, Any], versions: Mapping[str, str]) -> Unfinis
     text = errors[0][:ERROR_CHARACTERS] if errors else tail[-TEXT_CHARACTERS:]
     torch = next((str(event["torch"]) for event in events(rank, "ready") if "torch" in event), "")
     steps = [event["event"] for event in rank["events"] if event["event"] not in ("keys", "output")]
-    of_all = {**versions, "torch": torch}
-    match = lookup.match(text, of_all) if text else None
-    if errors and match and match.software == "nccl" and match.text.about == NOBODY:
-        # The rank has only waited; the libraries may have written to standard error for whom.
-        named = lookup.match(tail, of_all)
-        if named and named.text.about == PEER:
-            text, match = f"{text}; {tail[-ERROR_CHARACTERS:]}", named
+    warned = [event["text"] for event in events(rank, "output") if NCCL_WARNING in event["text"]] if broke else []
+    # An error is one text, whose parts may mean something only together.
+    parts = [
+        *warned,
+        *(line for one in errors for line in (*one.splitlines(), " ".join(one.split()))),
+        *tail.splitlines(),
+    ]
+    reading = closest(read(parts, replace(known, versions={**known.versions, "torch": torch})))
+    if reading is None and broke and not errors and (rank["exit_code"] or 0) > 0:
+        # Nothing but warnings: they may be those of a rank that has lost another one.
+        warnings = read(rank["stderr_tail"].splitlines(), known)
+        reading = closest(one for one in warnings if one.match.id == causes.STOPPED)
+    match = reading.match if reading else None
+    if reading and reading.text not in text:
+        text = "; ".join(one for one in (reading.text[:ERROR_CHARACTERS], text) if one)
     if done and match and match.id != causes.ENDING:
         match = None  # It has its result; whatever broke then is another matter than what the tables are about.
     return Unfinished(
@@ -212,7 +259,9 @@ def _without_warnings(text: str) -> str:
     """Standard error without what is no error, and without the line in whose middle the worker has cut it."""
     lines = text.splitlines()[1:] if len(text.encode("utf-8")) >= STDERR_BYTES else text.splitlines()
     text = PYTHON_WARNING.sub("", "\n".join(lines) + "\n")
-    return "\n".join(line for line in text.splitlines() if line.strip() and not WARNING_LINE.match(line))
+    return "\n".join(
+        line for line in text.splitlines() if line.strip() and not WARNING_LINE.match(line) and not is_harmless(line)
+    )
 
 
 def _can_explain(finding: Finding, hosts: set[str]) -> bool:
@@ -276,10 +325,10 @@ def _other_texts(open_ranks: Sequence[Unfinished], ranks: Sequence[Rank], places
     """
     if _silent([one for one in open_ranks if not one.done], len(ranks)):
         return []
+    said = [one for one in open_ranks if one.match and not one.explained_by and one.match.text.about != SELF]
     groups: dict[str, list[Unfinished]] = {}
-    for one in open_ranks:
-        if one.match and not one.explained_by and one.match.text.about != SELF:
-            groups.setdefault(one.match.id, []).append(one)
+    for one in [one for one in said if one.match and not one.match.text.weak] or said:
+        groups.setdefault(one.match.id if one.match else "", []).append(one)
     if len(groups) > 1:
         groups.pop(causes.STOPPED, None)
     return [_finding(group, _most_named(group, places), ranks) for group in groups.values()]
@@ -308,7 +357,7 @@ def _finding(group: Sequence[Unfinished], hosts: tuple[str, ...], ranks: Sequenc
         cause.id,
         hosts,
         f"{' and '.join(hosts)}: {matches[0].what}" if hosts else matches[0].what,
-        cause.fix,
+        matches[0].fix,
         tuple(one.line for one in group),
         confidence=SURE if all(match.sure for match in matches) else LESS_SURE,
         command=matches[0].command,
@@ -421,6 +470,11 @@ def _silent(unfinished: Sequence[Unfinished], count: int) -> list[Unfinished]:
     if stopped:
         return stopped
     silent = [one for one in unfinished if one.stopped_talking]
+    ended = [one for one in silent if one.ended]
+    if ended or any(one.blames for one in unfinished):
+        silent = [one for one in silent if not one.waits]
+    named = {rank for one in unfinished if one.match and one.match.text.about == PEER for rank in one.match.names.ranks}
+    silent = [one for one in silent if one.rank in named] or silent
     if len(silent) == count:
         behind = [one for one in silent if one.last in BEFORE_RENDEZVOUS]
         return behind if len(behind) < count else []
@@ -440,7 +494,7 @@ def _summary(
     explained = any(one.severity == ERROR and one.id.startswith(EXPLAIN_SILENCE) for one in known)
     silent = [] if explained else _silent(unfinished, len(ranks))
     if deadline.cut_off:
-        silent = [one for one in silent if one.stopped]
+        silent = [one for one in silent if one.stopped or one.ended]
     culprits = tuple(dict.fromkeys(one.host for one in silent))
     return [
         Finding(

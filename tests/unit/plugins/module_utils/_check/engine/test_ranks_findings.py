@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import ranks_findings
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages import causes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.reading import Known
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR, WARNING
 
 HOSTS = ["n1", "n2", "n3", "n4"]
@@ -64,6 +65,7 @@ class Run:
         self.lost: dict[str, Finding] = {}
         self.progress_note: dict[str, dict[str, Any] | None] = {}
         self.addresses = ADDRESSES
+        self.limits: dict[str, int] = {}
 
     def collect(self) -> dict[str, Any]:
         return {
@@ -87,7 +89,10 @@ class Run:
         }
 
     def judge(self) -> ranks_findings.Judgement:
-        return ranks_findings.findings(self.plan, self.collect(), self.lost, self.known, addresses=self.addresses)
+        known_of = {host: Known(limits=self.limits) for host in HOSTS}
+        return ranks_findings.findings(
+            self.plan, self.collect(), self.lost, self.known, addresses=self.addresses, known_of=known_of
+        )
 
     def all_but(self, host: str, text: str) -> None:
         """Every other rank ends with this error, after the rendezvous."""
@@ -178,9 +183,56 @@ def test_whom_nccl_has_lost_is_read_on_standard_error() -> None:
     run.events["n3"] = [STORE, JOINED, error("RuntimeError: words that no table has")]
     run.stderr = dict.fromkeys(("n2", "n4"), LOST_PEER.format(host="n3"))
     found = run.judge()
-    assert ids(found) == [(causes.STOPPED, ("n3",)), ("GC-RUN-001", ())]
+    # Its own word leads, although no table knows it; what the others say stands below.
+    assert ids(found) == [("GC-RUN-001", ("n3",))]
+    assert "rank 2 on n3 ended with an error that is not known: RuntimeError: words" in found.findings[0].cause
     assert any("Connection closed by remote peer n3<47428>" in line for line in found.findings[0].evidence)
     assert [one["host"] for one in found.unexplained] == ["n3"]
+
+
+def test_an_error_that_no_table_knows_leads_and_its_victims_accuse_nobody() -> None:
+    run = Run()
+    run.all_but("n3", CLOSED)
+    run.events["n3"] = [STORE, JOINED, error("ValueError: the frobnicator is out of cheese")]
+    found = run.judge()
+    assert ids(found) == [("GC-RUN-001", ("n3",))] and "out of cheese" in found.findings[0].cause
+
+
+def test_a_node_that_says_what_is_wrong_is_heard_although_the_others_only_wait() -> None:
+    """They hang in NCCL, which has no limit of its own, until their workers kill them."""
+    run = Run()
+    for host in HOSTS:
+        run.events[host], run.states[host], run.process_states[host] = [STORE, JOINED], "deadline", "S"
+        run.exits[host] = -9
+    run.events["n2"] = [STORE, JOINED, error("NCCL WARN Call to ibv_modify_qp failed with error Invalid argument")]
+    run.exits["n2"], run.states["n2"], run.process_states["n2"] = 1, "finished", ""
+    assert [one[0] for one in ids(run.judge())] == [causes.RDMA, "GC-RUN-001"]
+    run.events["n2"][-1] = error("ValueError: the frobnicator is out of cheese")
+    assert ids(run.judge()) == [("GC-RUN-001", ("n2",))]
+    run.events["n2"], run.exits["n2"] = [STORE, JOINED], -9
+    assert ids(run.judge()) == [("GC-RUN-001", ("n2",))]
+
+
+def test_warnings_of_nccl_on_standard_output_come_before_the_error() -> None:
+    """The first one is the cause; the error holds the last one, or none."""
+    run = Run()
+    run.all_but("n2", WAITED)
+    lines = ["NCCL WARN Call to ibv_modify_qp failed with error Network is unreachable", "NCCL WARN socketProgress: x"]
+    run.events["n2"] = [STORE, JOINED, *({"event": "output", "text": f"n2:1:2 [0] {line}"} for line in lines)]
+    run.events["n2"].append(
+        error("DistBackendError: NCCL error in: x, internal error\nLast error:\nSocket recv failed")
+    )
+    found = run.judge()
+    assert ids(found)[0][0] == causes.RDMA and "has no route" in found.findings[0].cause
+
+
+def test_a_limit_that_was_measured_as_unlimited_is_not_too_low() -> None:
+    run = Run()
+    run.all_but("n2", WAITED)
+    run.events["n2"] = [STORE, JOINED, error("NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory")]
+    assert ids(run.judge())[0] == (causes.RESOURCES, ("n2",))
+    run.limits = {"memlock": -1}
+    assert ids(run.judge())[0][0] == causes.RDMA
 
 
 def test_when_all_wait_over_nccl_nobody_is_accused() -> None:
@@ -517,7 +569,7 @@ def test_the_last_words_on_standard_error_count_where_there_is_no_error() -> Non
     run.stderr["n2"] = "Traceback (most recent call last):\nImportError: libcuda.so.1: cannot open shared object file"
     run.all_but("n2", RECV)
     found = run.judge()
-    assert ids(found) == [(causes.PYTORCH, ("n2",)), ("GC-RUN-001", ())]
+    assert ids(found) == [(causes.GPU, ("n2",)), ("GC-RUN-001", ())]
 
 
 def test_warnings_on_standard_error_are_no_text_of_a_fault() -> None:
