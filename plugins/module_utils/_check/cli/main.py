@@ -15,12 +15,19 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from types import ModuleType
 from typing import NoReturn
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.cli import check, codes, output, report
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.cli import (
+    check,
+    codes,
+    explain,
+    output,
+    report,
+)
 
 PROGRAM = "gpu-cluster-check"
-COMMANDS = (check, report)
+COMMANDS = (check, report, explain)
 ABOUT = "Check a GPU cluster over ssh, without Ansible. It changes nothing on the nodes."
 CODES = """\
 exit codes:
@@ -29,6 +36,10 @@ exit codes:
   2    wrong options or files; nothing was started
   3    NOT VALIDATED, or no verdict because this program broke
   130  interrupted by Ctrl-C, after SIGTERM 143; no verdict
+exit codes of explain:
+  0    a cause is known
+  1    no cause is known
+  64   wrong options or files
 """
 
 
@@ -57,6 +68,11 @@ def parser(version: str) -> argparse.ArgumentParser:
     return found
 
 
+def usage_code(command: ModuleType) -> int:
+    """The exit code of a command for wrong input."""
+    return int(getattr(command, "USAGE", codes.USAGE))
+
+
 def main(arguments: Sequence[str], version: str) -> int:
     """Run the program.  Returns its exit code."""
     try:
@@ -68,7 +84,7 @@ def main(arguments: Sequence[str], version: str) -> int:
             output.result(json.dumps({"problems": error.problems}) + "\n")
         else:
             output.warn(error.problems)
-        return codes.USAGE
+        return next((usage_code(one) for one in COMMANDS if list(arguments[:1]) == [one.NAME]), codes.USAGE)
     except (codes.Interrupted, KeyboardInterrupt) as error:
         output.warn(["interrupted, there is no verdict"])
         return error.code if isinstance(error, codes.Interrupted) else codes.SIGNAL + signal.SIGINT

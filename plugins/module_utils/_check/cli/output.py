@@ -24,8 +24,8 @@ def result(text: str) -> None:
         sys.stdout.buffer.write(text.encode("ascii", "backslashreplace"))
 
 
-def warn(texts: Iterable[str]) -> None:
+def warn(texts: Iterable[str], program: str = "gpu-cluster-check") -> None:
     """Lines for a person."""
     for text in texts:
-        sys.stderr.write(f"gpu-cluster-check: {sanitize.sentence(text)}\n")
+        sys.stderr.write(f"{program}: {sanitize.sentence(text)}\n")
     sys.stderr.flush()

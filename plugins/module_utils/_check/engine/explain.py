@@ -1,0 +1,257 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Why a job failed, by what its processes wrote.  Pure.
+
+What a process says of its own node comes first, then an error of its own that no table knows, then what processes say
+of the job and of each other, and what victims print last.  Of a rank that stopped answering, the one that has not
+complained itself is the suspect: those that complain are its victims.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import sanitize
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.job_logs import Line, Process
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages import causes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.lookup import SYSTEM, Match
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.reading import (
+    Known,
+    is_harmless,
+    read,
+)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.text import (
+    NOBODY,
+    PEER,
+    SELF,
+)
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import FINDINGS
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.names import spelled
+
+UNKNOWN = "UNKNOWN"
+#: How sure an explanation is: a text of this release, of another one, one that only follows from another error, none.
+SURE, LESS_SURE, WEAK, NOT_KNOWN = 0.9, 0.6, 0.5, 0.3
+TEXT_CHARACTERS = 1000
+#: Lines of an error of PyTorch about NCCL.
+MOST_OF_ERROR = 6
+#: What NCCL writes when it only tells how it works.
+INFORMATION = re.compile(r"\bNCCL INFO\b|\bINFO\b")
+#: An error that a program has by itself: the last line of Python's traceback, NCCL's warning, a signal.
+OWN_ERROR = re.compile(
+    r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Failure|Exit)\b(?::|$)"
+    r"|.*\bNCCL WARN\b|\s*what\(\): |(?:FATAL|ERROR|[Ff]atal error|[Ee]rror)[: ]|.*\b(?:UCX|PMIX)\s+(?:ERROR|FATAL)\b"
+)
+#: PyTorch's words for an error of NCCL.
+OF_NCCL = re.compile(r"\bNCCL error\b|\bnccl[A-Z]\w+Error\b")
+FIX_UNKNOWN = "read the log of this process around this line; where other processes only waited, they are victims"
+FIX_UNKNOWN_NCCL = "run the job again with NCCL_DEBUG=WARN: NCCL then prints its first warning, which names the cause"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One cause.
+
+    cause: the kind of it, such as ``RDMA``, or ``UNKNOWN``.  title: a sentence with the place.  about: the hosts, ranks
+    or addresses at fault, empty for nobody.  host, rank, file, line, text: who printed it first, and where.  severity:
+    ``error``, or ``note`` where the line is none.  confidence: 0 to 1.  finding: the page that tells more, or empty.
+    """
+
+    cause: str
+    title: str
+    about: list[str]
+    host: str
+    rank: int | None
+    file: str
+    line: int
+    text: str
+    severity: str
+    confidence: float
+    fix: str
+    command: str = ""
+    finding: str = ""
+    processes: int = 1
+
+
+@dataclass(frozen=True)
+class _Said:
+    """A line of a process.  match: None for an error of its own that no table knows."""
+
+    process: Process
+    line: Line
+    match: Match | None
+    note: bool = False
+
+    @property
+    def tier(self) -> int:
+        """What comes first; see above."""
+        if self.note:
+            return 9
+        if self.match is None:
+            return 1
+        text = self.match.text
+        if text.weak:
+            return 6 if self.match.id == causes.ENDING else 5
+        if self.match.software == SYSTEM and text.about != SELF:
+            return 4
+        return {SELF: 0, NOBODY: 2, PEER: 3}[text.about]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What is known: of all nodes, and limits of single ones by their host."""
+
+    known: Known = field(default_factory=Known)
+    limits: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+
+def explain(processes: Sequence[Process], cluster: Cluster | None = None) -> list[Explanation]:
+    """The causes, best first; empty where no line looks like an error."""
+    cluster = cluster or Cluster()
+    said = [one for process in processes for one in _said(process, cluster)]
+    groups: dict[tuple[object, ...], list[_Said]] = {}
+    for one in said:
+        what = (one.match.id, one.match.text.says) if one.match else (UNKNOWN, one.line.text)
+        groups.setdefault((one.tier, *what), []).append(one)
+    ordered = sorted(groups.values(), key=lambda group: (group[0].tier, _first(group)))
+    return [_explanation(group, processes, said, cluster.known) for group in ordered]
+
+
+def _first(group: Sequence[_Said]) -> tuple[int, int]:
+    """When it was said first, and in which line.  Clocks of nodes differ by less than a second where it matters."""
+    seconds = [one.line.second for one in group if one.line.second is not None]
+    return (min(seconds) if len(seconds) == len(group) else 86400, min(one.line.number for one in group))
+
+
+def _said(process: Process, cluster: Cluster) -> list[_Said]:
+    """What one process says, each meaning once, and its own error that no table knows.
+
+    That one counts unless the process has said before it what it is about, or says anything else of itself or the job.
+    """
+    known = replace(cluster.known, limits=cluster.limits.get(process.host, cluster.known.limits))
+    readings = read((one.text for one in process.lines), known)
+    found: dict[tuple[str, str], _Said] = {}
+    for one in readings:
+        line = process.lines[one.line - 1]
+        note = bool(INFORMATION.search(line.text))
+        found.setdefault((one.match.id, one.match.text.says), _Said(process, line, one.match, note))
+    strong = [one for one in found.values() if one.match and not one.note and not one.match.text.weak]
+    warned = any("NCCL WARN" in one.line.text for one in strong)
+    number = _own_error(process, {one.line for one in readings}, warned)
+    if number is None or any(
+        one.match and (one.match.text.about != PEER or process.lines.index(one.line) < number) for one in strong
+    ):
+        return list(found.values())
+    return [_Said(process, _whole(process, number), None), *found.values()]
+
+
+def _own_error(process: Process, known: set[int], warned: bool) -> int | None:
+    """Where the first warning of NCCL stands, or else the last error, that no table knows.
+
+    warned: whether a warning of NCCL is known; what PyTorch says of NCCL's error is less.
+    """
+    errors = [
+        number
+        for number, line in enumerate(process.lines)
+        if OWN_ERROR.match(line.text)
+        and not (warned and OF_NCCL.search(line.text))
+        and not is_harmless(line.text)
+        and known.isdisjoint(range(number + 1, number + 1 + len(_parts(process, number))))
+    ]
+    warnings = [number for number in errors if "NCCL WARN" in process.lines[number].text]
+    return next(iter(warnings or errors[-1:]), None)
+
+
+def _whole(process: Process, number: int) -> Line:
+    """An error with the lines that belong to it."""
+    return process.lines[number]._replace(text=" ".join(_parts(process, number)))
+
+
+def _parts(process: Process, number: int) -> list[str]:
+    """The lines of an error: PyTorch writes what NCCL said last below its own words."""
+    parts = [process.lines[number].text]
+    for line in process.lines[number + 1 : number + MOST_OF_ERROR] if OF_NCCL.search(parts[0]) else ():
+        if not line.text.strip() or line.text.startswith(("Exception raised", "frame #", "Traceback")):
+            break
+        parts.append(line.text)
+    return parts
+
+
+def _explanation(
+    group: Sequence[_Said], processes: Sequence[Process], said: Sequence[_Said], known: Known
+) -> Explanation:
+    first = min(group, key=lambda one: _first([one]))
+    about = _about(group, processes, said, known)
+    place = f"{listed(about)}: " if about else ""
+    text = sanitize.one_line(first.line.text)[:TEXT_CHARACTERS]
+    unknown = Explanation(
+        cause=UNKNOWN,
+        title=f"{place}an error that is not known: {text}",
+        about=about,
+        host=first.process.host,
+        rank=first.process.rank,
+        file=first.line.file,
+        line=first.line.number,
+        text=text,
+        severity="note" if first.note else "error",
+        confidence=NOT_KNOWN,
+        fix=FIX_UNKNOWN_NCCL if OF_NCCL.search(text) else FIX_UNKNOWN,
+        processes=len({id(one.process) for one in group}),
+    )
+    match = first.match
+    if match is None:
+        return unknown
+    return replace(
+        unknown,
+        cause=match.cause.kind,
+        title=f"{place}{FINDINGS[match.id].title}: {sanitize.one_line(match.text.says)}",
+        confidence=WEAK if match.text.weak else SURE if match.sure else LESS_SURE,
+        fix=match.fix,
+        command=match.command,
+        finding=match.id,
+    )
+
+
+def _about(group: Sequence[_Said], processes: Sequence[Process], said: Sequence[_Said], known: Known) -> list[str]:
+    """Whom it accuses."""
+    match = group[0].match
+    if match is None or match.text.about == SELF:
+        return list(dict.fromkeys(name for name in (_name(one.process) for one in group) if name))
+    named: dict[str, int] = {}
+    for one in group:
+        if one.match is None:
+            continue
+        places = [known.members.get(spelled(name), name) for name in one.match.names.addresses[:1]]
+        places += [_of_rank(number, processes) for number in one.match.names.ranks]
+        for place in dict.fromkeys(places):
+            named[place] = named.get(place, 0) + 1
+    # One that prints the same is a victim itself.
+    speakers = {_name(one.process) for one in group}
+    most = max((times for place, times in named.items() if place not in speakers), default=0)
+    found = [place for place, times in named.items() if times == most and place not in speakers]
+    if found or match.id != causes.STOPPED:
+        return found
+    return _silent(processes, said)
+
+
+def _silent(processes: Sequence[Process], said: Sequence[_Said]) -> list[str]:
+    """The ranks that have not complained, where most have."""
+    ranks = [one for one in processes if one.rank is not None or one.host]
+    victims = {id(one.process) for one in said if one.match is not None and not one.note}
+    silent = [one for one in ranks if id(one) not in victims]
+    if not silent or len(silent) >= len(victims):
+        return []
+    return list(dict.fromkeys(_name(one) for one in silent))
+
+
+def _name(process: Process) -> str:
+    """How a process is called: by its node, else by its rank."""
+    return process.host or ("" if process.rank is None else f"rank {process.rank}")
+
+
+def _of_rank(number: int, processes: Sequence[Process]) -> str:
+    host = next((one.host for one in processes if one.rank == number and one.host), "")
+    return host or f"rank {number}"
