@@ -40,7 +40,13 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
         wrap_async = bool(self._task.async_val) and not self._connection.has_native_async
-        answer = sanitize.from_node(self._execute_module(task_vars=task_vars, wrap_async=wrap_async))
+        arguments = {**self._task.args, **self.added()}
+        answer = self._execute_module(module_args=arguments, task_vars=task_vars, wrap_async=wrap_async)
+        answer = sanitize.from_node(answer)
         keys = documented(str(self._task.action).rpartition(".")[2])
         result.update(_answers.listed(answer, (*keys, *OF_ASYNC) if wrap_async else keys))
         return result
+
+    def added(self) -> dict[str, Any]:
+        """Arguments of the module that only the controller can make."""
+        return {}

@@ -9,6 +9,7 @@ is sent and leaves no file; this module goes with it and is executed there first
 
 from __future__ import annotations
 
+import base64
 import gc
 import importlib
 import importlib.abc
@@ -93,6 +94,27 @@ def packed(programs: Sequence[ModuleType]) -> bytes:
     """The code of programs, for ``READER`` and ``RUNNER``."""
     own = source(sys.modules[__name__])
     return zlib.compress(json.dumps({"": own, **needed(programs)}).encode(), 9)
+
+
+#: A program that stays on a node as one file.
+SCRIPT = """\
+#!/usr/bin/python3 -I
+# {title}.
+import base64
+import json
+import zlib
+
+sources = json.loads(zlib.decompress(base64.b64decode("{packed}")))
+names = {{"__name__": "payload"}}
+exec(sources.pop(""), names)
+names["run"](sources, "{program}")
+"""
+
+
+def script(program: ModuleType, title: str) -> str:
+    """A program as the text of one file, for Python 3.9 or newer of the node.  title: a line about it."""
+    text = base64.b64encode(packed([program])).decode("ascii")
+    return SCRIPT.format(title=title, packed=text, program=program.__name__)
 
 
 class Sources(importlib.abc.MetaPathFinder, importlib.abc.ExecutionLoader):

@@ -28,7 +28,7 @@ class File(NamedTuple):
 
 
 def files(
-    cluster: Cluster, shared: Mapping[str, str], node: Mapping[str, str], profile: bool, program: str
+    cluster: Cluster, shared: Mapping[str, str], node: Mapping[str, str], profile: bool, program: str, explainer: str
 ) -> list[File]:
     """All files of a node. ``shared`` is the environment that all members have, ``node`` that of this one."""
     return [
@@ -36,6 +36,7 @@ def files(
         File(paths.HOSTFILE, hostfile_text(cluster), 0o644, OURS),
         File(paths.CLUSTER, cluster_text(cluster, shared), 0o644, OUR_CLUSTER),
         File(paths.PROGRAM, program, 0o755, OUR_PROGRAM),
+        File(paths.EXPLAINER, explainer, 0o755, OUR_PROGRAM),
         File(paths.PROFILE, profile_text(node) if profile else "", 0o644, OURS),
     ]
 

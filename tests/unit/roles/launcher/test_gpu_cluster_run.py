@@ -736,6 +736,56 @@ def test_the_first_failure_counts(running: Connected) -> None:
     )
 
 
+@pytest.fixture
+def explainer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """One that shows what it is given, with an exit code of the test."""
+    path = tmp_path / "explain"
+    path.write_text(f'#!/bin/sh\n[ "$1" = - ] && sed "s/^/seen: /"\nexit $(cat {tmp_path}/code)\n')
+    path.chmod(0o755)
+    (tmp_path / "code").write_text("0")
+    monkeypatch.setattr(program, "EXPLAINER", str(path))
+    return tmp_path / "code"
+
+
+def test_a_failed_job_is_explained_by_what_all_ranks_have_written(running: Connected, explainer: Path) -> None:
+    first, second, third = running.launcher.nodes
+    running.launcher.on_line(first, 0, "err", "closed")
+    running.launcher.on_line(second, None, "out", "of torchrun")
+    running.fails(1, 2, 7)
+    running.launcher.on_ended(third, 1, 0, ["its last words"])
+    assert running.launcher.verdict() == 7
+    lines = ["[n1:0] closed", "[n2] of torchrun", "[n2:2] gpu-cluster-run: this rank ended with exit code 7"]
+    assert running.said[1] == "\n    ".join(
+        ["why, by what all ranks have written:", *(f"seen: {line}" for line in lines)]
+    )
+    explainer.write_text("64")
+    assert running.launcher.verdict() == 7 and not any("why" in one for one in running.said[3:])
+
+
+def test_without_its_explainer_a_job_ends_as_ever(running: Connected, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "EXPLAINER", "/no/such/program")
+    running.fails(1, 2, 7)
+    assert running.launcher.verdict() == 7 and len(running.said) == 2
+    assert program.explain(["x"]) == 69
+
+
+def test_nothing_is_explained_to_who_has_stopped_the_job(running: Connected, explainer: Path) -> None:
+    running.launcher.on_line(running.launcher.nodes[0], 0, "err", "closed")
+    running.launcher.signalled(2)
+    assert running.launcher.verdict() == 130 and not any("why" in one for one in running.said)
+
+
+def test_what_is_kept_of_the_ranks_has_bounds() -> None:
+    heard = program.Heard()
+    heard.add("[n1:0] first error")
+    for number in range(3 * program.KEPT_LAST):
+        heard.add(f"[n1:0] step {number}" + "x" * 10_000)
+    heard.add("[n1:0] last error")
+    lines = heard.text().splitlines()
+    assert lines[0] == "[n1:0] first error" and lines[-1] == "[n1:0] last error"
+    assert len(lines) == program.KEPT_LAST + 1 and max(map(len, lines)) == program.KEPT_CHARACTERS
+
+
 def test_a_peer_that_was_stopped_is_not_the_cause(running: Connected) -> None:
     """mpirun and torchrun stop the others; that news may be faster."""
     running.fails(0, 0, 0, 15)
