@@ -18,29 +18,21 @@ import glob
 import ipaddress
 import json
 import os
-import pwd
 import re
-import signal
 import socket
 import struct
-import subprocess
-import sys
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import payload, trust
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import payload
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import nccl_question
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.job_process import JobProcess
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.names import canonical
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files.paths import ENVIRONMENT
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._nccl.library import LIBRARY, version_of
 
 #: A library that is not in the memory yet is read from the disk, 0.2 GB; after that it takes 0.1 s.
 SECONDS = 3
-#: For a process that has been killed to be gone.
-KILL_SECONDS = 1
-#: As sshd gives it to a command.
-PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 #: The log on standard output, whatever /etc/nccl.conf says. BOOTSTRAP is a subsystem of newer releases only.
 LOG = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,BOOTSTRAP,NET,ENV", "NCCL_DEBUG_FILE": ""}
 LOADER_CACHE = "/etc/ld.so.cache"
@@ -55,10 +47,6 @@ _USING = re.compile(r"NCCL INFO Bootstrap ?: Using (?:\[\d+\])?(?P<both>\S+?)<\d
 _WARN = re.compile(r"NCCL WARN (?P<text>\S.*)")
 
 ERR_NO_ADDRESS = "it found no interface, and says nothing about that"
-ERR_USER = "there is no user %s"
-ERR_START = "%s cannot be started as %s: %s"
-ERR_TIME = "no answer within %d s"
-ERR_SIGNAL = "it was ended by signal %d"
 ERR_ANSWER = "it said something else: %s"
 ERR_LOAD = "it cannot be loaded: %s"
 
@@ -88,52 +76,18 @@ def variables(text: str) -> dict[str, str]:
     return {name.strip(): value for name, _equals, value in (line.partition("=") for line in lines)}
 
 
-class Question:
+class Question(JobProcess):
     """Asked from its making on; ``answer`` waits for it, but not longer than ``SECONDS`` since then."""
 
     def __init__(self, torch_python: str, user: str, environment_file: str, seconds: int = SECONDS) -> None:
         """environment_file: the text of the launcher's file, empty without one.  user: empty for this one."""
+        super().__init__(seconds)
         given = variables(environment_file)
-        self.seconds = seconds
-        self.end = time.monotonic() + seconds
         self.libraries = of_torch(torch_python) or of_system(given)
-        self.process: subprocess.Popen[bytes] | None = None
-        self.why = ""
         if self.libraries:
-            self._start(user, given)
-
-    def _start(self, user: str, given: Mapping[str, str]) -> None:
-        # Without the user's packages and paths: only the standard library is needed.
-        program = [sys.executable, "-I", "-S", "-c", payload.source(nccl_question), str(self.seconds)]
-        try:
-            owner = pwd.getpwnam(user) if user else pwd.getpwuid(os.geteuid())
-        except KeyError:
-            self.why = ERR_USER % (user or os.geteuid())
-            return
-        if owner.pw_uid == 0 == os.geteuid():
-            self.why = trust.refusal_of([one for one in self.libraries if one.startswith("/")], given)
-            if self.why:
-                return
-        login = {"PATH": PATH, "LANG": "C.UTF-8", "HOME": owner.pw_dir, "SHELL": owner.pw_shell}
-        environment = {**login, "USER": owner.pw_name, "LOGNAME": owner.pw_name, **given, **LOG}
-        other: dict[str, Any] = {}
-        if owner.pw_uid != os.geteuid():
-            groups = os.getgrouplist(owner.pw_name, owner.pw_gid)
-            other = {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": groups}
-        try:
-            self.process = subprocess.Popen(
-                [*program, *self.libraries],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                env=environment,
-                cwd="/",
-                start_new_session=True,
-                **other,
-            )
-        except (OSError, ValueError) as error:
-            # A value error is a variable that no process can have.
-            self.why = ERR_START % (sys.executable, owner.pw_name, getattr(error, "strerror", None) or error)
+            arguments = [str(seconds), *self.libraries]
+            paths = [one for one in self.libraries if one.startswith("/")]
+            self.start(payload.source(nccl_question), arguments, user, {**given, **LOG}, paths)
 
     def answer(self) -> dict[str, Any]:
         """``library``, ``version``, ``interface``, ``address``, ``error``, ``settings`` and ``why``.
@@ -141,26 +95,10 @@ class Question:
         All are empty where there is no library.  error: why NCCL found no interface, in its own words.  settings: name
         to ``value`` and ``source``, a path.  why: a library is there, and why it could not be asked.
         """
-        if self.process is None:
+        out = self.output()
+        if self.process is None or self.why:
             return nothing(self.libraries[:1], self.why)
-        try:
-            out, _err = self.process.communicate(timeout=max(0.0, self.end - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            self._kill()
-            return nothing(self.libraries[:1], ERR_TIME % self.seconds)
-        if self.process.returncode == -signal.SIGALRM:
-            return nothing(self.libraries[:1], ERR_TIME % self.seconds)
-        if self.process.returncode < 0:
-            return nothing(self.libraries[:1], ERR_SIGNAL % -self.process.returncode)
-        return parse(out.decode("utf-8", "replace"), self.libraries[:1])
-
-    def _kill(self) -> None:
-        if self.process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-            # A process that hangs in a driver cannot be killed; it is not waited for.
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.communicate(timeout=KILL_SECONDS)
+        return parse(out, self.libraries[:1])
 
 
 def nothing(library: Sequence[str], why: str) -> dict[str, Any]:

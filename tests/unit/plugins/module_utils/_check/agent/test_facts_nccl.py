@@ -18,7 +18,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import facts_nccl, nccl_question
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import (
+    facts_nccl,
+    job_process,
+    nccl_question,
+)
 
 #: The wheels nvidia-nccl-cu12 and -cu13 on a machine without a GPU, with eth0 as 192.0.2.2 and fd00::2.  The log, then
 #: the beginning of the 128 bytes; the name of the machine was shortened.
@@ -285,7 +289,7 @@ def test_a_library_that_crashes_or_is_none(monkeypatch: pytest.MonkeyPatch, libr
 
 def test_a_library_that_hangs_is_killed_with_all_it_started(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
     # Its child holds the pipe: this is how long the end of that would be waited for.
-    monkeypatch.setattr(facts_nccl, "KILL_SECONDS", 30)
+    monkeypatch.setattr(job_process, "KILL_SECONDS", 30)
     began = time.monotonic()
     found = asked(monkeypatch, library, seconds=2, STAND_IN="hang")
     assert time.monotonic() - began < 20
