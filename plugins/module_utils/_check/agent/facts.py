@@ -22,11 +22,13 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent
     facts_environment,
     facts_host_keys,
     facts_interfaces,
+    facts_job,
     facts_listeners,
     facts_names,
     facts_nccl,
     facts_resources,
     facts_routes,
+    job_variables,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import names
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import UP
@@ -69,8 +71,9 @@ def look(
         if member["name"] != host and names.is_address(str(member["fabric_address"]))
     }
     hostname = socket.gethostname()
-    # Both work while the rest is read.
+    # All three work while the rest is read.
     question = facts_nccl.Question(torch_python, user, read(OF_JOBS))
+    of_job = facts_job.Look(user, job_variables.values())
     resolver = facts_names.Resolver([hostname, *(str(member["name"]) for member in members)])
 
     listed = _said(run, facts_interfaces.ADDRESSES)
@@ -101,7 +104,7 @@ def look(
         "known_hosts": _known_hosts(run, facts_host_keys.names(members, host, plan["ssh"]), user),
         "disk": [facts_resources.free(RUNS_DIR)],
     }
-    found["nccl"] = question.answer()
+    found["nccl"], found["job"] = question.answer(), of_job.answer()
     resolved, errors = resolver.results(NAME_SECONDS)
     found["resolves"], found["resolve_errors"] = resolved, errors
     found["hosts_file"] = facts_names.hosts_lines(read(facts_names.HOSTS), _unexpected(resolved, members))

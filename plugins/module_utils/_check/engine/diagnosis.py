@@ -33,6 +33,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     speed_limits,
     static_findings,
     static_host_keys,
+    static_jobs,
     static_nccl,
     verdict,
 )
@@ -258,6 +259,7 @@ def _notes(run: Run, nodes: Sequence[Any]) -> list[str]:
         *matrix.notes(nodes, run.selected if run.facts else [], run.backend, run.plan.get("ranks")),
         *packet_filter.notes(run.looked),
         *static_nccl.notes(run.looked),
+        *static_jobs.notes(run.looked),
         *coordination.notes(run.launch),
         *ranks_results.notes(run.collect),
         *ranks_pair_findings.notes(run.pairs, run.labels),

@@ -355,5 +355,6 @@ def test_a_look_at_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["host_keys"] == facts_host_keys.own(facts.read, facts._folder) and found["known_hosts"] == []
     assert found["neighbour_tables"] == facts_interfaces.neighbour_tables(facts.read)
     assert list(found["environment"]) == ["NCCL_DEBUG"]
+    assert found["job"] == {"found": None, "why": "there is no user no such user"}
     assert len(found["ephemeral_range"]) == 2 and found["seconds"] >= 0 and found["epoch"] > 1e9
     json.dumps(found)

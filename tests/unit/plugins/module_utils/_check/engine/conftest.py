@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from typing import Any
 
@@ -17,6 +18,16 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import make_port_plan
 
 CARD = {"mtu": 1500, "state": "up", "duplicated": [], "speed_mbps": 10000}
+#: What a process of the user finds.
+JOB = {
+    "home": {"path": "/home/train", "problem": ""},
+    "temporary": {"path": "/tmp", "set": False, "problem": "", "noexec": False},
+    "shared_memory": {"bytes": 64 << 30, "free_bytes": 60 << 30, "mounted": True},
+    "numa_nodes_without_memory": [],
+    "gpus": 0,
+    "verbs": None,
+    "plugin": None,
+}
 SYSCTLS = {"rp_filter": 0, "arp_ignore": 0, "arp_announce": 0}
 
 
@@ -86,6 +97,7 @@ class Sample:
             "denials": None,
             "host_keys": [f"ED25519 SHA256:{name}"],
             "known_hosts": [],
+            "job": {"found": copy.deepcopy(JOB), "why": ""},
             "disk": [{"path": "/run/gpu-cluster-check", "free_bytes": 1 << 30}],
             "epoch": 1.0,
             "seconds": 0.4,
