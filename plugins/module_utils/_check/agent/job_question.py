@@ -28,6 +28,8 @@ VERBS = ("libibverbs.so", "libibverbs.so.1")
 #: What NCCL loads where NCCL_NET_PLUGIN is not set, and where it names one (src/plugin/plugin_open.cc).
 PLUGIN, NAMED_PLUGIN, NO_PLUGIN = "libnccl-net.so", "libnccl-net-{}.so", "none"
 
+TOLD_NONE = f"NCCL_NET_PLUGIN is {NO_PLUGIN}"
+
 MISSING, NO_FOLDER = "does not exist", "is no folder"
 NOT_WRITABLE = "belongs to uid {}, and uid {} cannot write to it"
 UNREADABLE = "cannot be looked at: {}"
@@ -131,7 +133,7 @@ def look(environment: Mapping[str, str]) -> dict[str, Any]:
         "numa_nodes_without_memory": numa_nodes_without_memory(),
         "gpus": gpus,
         "verbs": loads(VERBS) if listed(INFINIBAND) else None,
-        "plugin": loads(names) if gpus and names else None,
+        "plugin": (loads(names) if names else {"name": "", "error": TOLD_NONE}) if gpus else None,
     }
 
 

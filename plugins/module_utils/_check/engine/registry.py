@@ -84,6 +84,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("GC-NCCL-003", WARNING, "static", "NCCL takes different networks on the members",
      "the nodes that do not take the data network", "where the run uses NCCL, or one of the nodes has a GPU"),
     ("GC-NCCL-004", ERROR, "collective", "the GPUs of a node do not work together over NCCL", "the node"),
+    ("GC-NCCL-005", WARNING, "static", "NCCL's network plugin is not the same on all members", DIFFERENT),
     ("GC-NET-001", ERROR, "mesh", "inbound connections of nodes fail on the data network",
      "node, inbound, or inbound and outbound; most nodes; all nodes"),
     ("GC-NET-002", ERROR, "mesh", "outbound connections of nodes fail on the data network",

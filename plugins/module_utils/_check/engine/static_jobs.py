@@ -16,6 +16,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     READ,
     View,
     again,
+    minority,
     together,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import job_answer
@@ -52,6 +53,10 @@ FIX_NUMA = (
     "look for modules of memory that are missing or broken at that processor (`dmidecode -t memory`), or let the "
     "firmware make fewer NUMA nodes (NPS1, SNC off)"
 )
+FIX_PLUGIN = (
+    "install the plugin on all members, in one version, where the loader finds it (LD_LIBRARY_PATH in "
+    "launcher_environment of the group), or on none; NCCL_NET_PLUGIN must be the same on all of them"
+)
 
 
 def findings(view: View, plan: Mapping[str, Any], user: str) -> list[Finding]:
@@ -69,6 +74,7 @@ def findings(view: View, plan: Mapping[str, Any], user: str) -> list[Finding]:
             found[host] = answer["found"]
     return [
         *_verbs(view, found),
+        *_plugin(found),
         *_shared_memory(found, int(plan.get("ranks_per_node", DEFAULTS["ranks_per_node"]))),
         *_home(found, user),
         *_temporary(found),
@@ -113,6 +119,23 @@ def _verbs(view: View, found: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
         )
         for (error, devices, must), hosts in together(pairs).items()
     ]
+
+
+def _plugin(found: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
+    """NCCL with a network plugin on some members only: their ranks do not speak the same protocol."""
+    loaded = {host: str(said["plugin"]["name"]) for host, said in found.items() if said["plugin"]}
+    if len(set(loaded.values())) < 2:
+        return []
+    few, _many = minority(loaded)
+    words = [
+        f"{name or 'none'} on {listed(hosts)}" for name, hosts in together((n, h) for h, n in loaded.items()).items()
+    ]
+    errors = together((str(said["plugin"]["error"]), host) for host, said in found.items() if said["plugin"])
+    evidence = tuple(f"{listed(hosts)}: {error}" for error, hosts in errors.items() if error)
+    one_of_each = {name: host for host, name in reversed(loaded.items())}
+    cause = f"NCCL loads different network plugins: {', '.join(words)}"
+    alike = [*few, *(host for host in one_of_each.values() if host not in few)]
+    return [Finding("GC-NCCL-005", tuple(few), cause, FIX_PLUGIN, evidence, confidence=READ, reproduce=again(alike))]
 
 
 def _shared_memory(found: Mapping[str, Mapping[str, Any]], ranks: int) -> list[Finding]:

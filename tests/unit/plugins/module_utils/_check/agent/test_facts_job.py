@@ -159,3 +159,6 @@ def test_libraries_are_loaded_where_there_are_devices(monkeypatch: pytest.Monkey
     monkeypatch.setattr(job_question, "NVIDIA_GPUS", os.path.dirname(library))
     found = job_question.look({"HOME": "/"})
     assert (found["gpus"], found["verbs"]["name"], found["plugin"]["name"]) == (1, library, "")
+    assert job_question.look({"NCCL_NET_PLUGIN": library})["plugin"] == {"name": library, "error": ""}
+    told = job_question.look({"NCCL_NET_PLUGIN": "none"})["plugin"]
+    assert told == {"name": "", "error": "NCCL_NET_PLUGIN is none"}

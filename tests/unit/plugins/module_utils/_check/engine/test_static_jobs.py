@@ -54,6 +54,26 @@ def test_jobs_that_do_not_want_rdma_need_no_library(sample: Any) -> None:
     assert "GC-NODE-019" not in [one.id for one in sample.findings()]
 
 
+PLUGIN = "libnccl-net.so"
+NO_PLUGIN = f"{PLUGIN}: cannot open shared object file: No such file or directory"
+
+
+def test_a_plugin_of_nccl_on_some_members_only(sample: Any) -> None:
+    meets(sample, "n1", "n3", gpus=8, plugin={"name": PLUGIN, "error": ""})
+    meets(sample, "n2", gpus=8, plugin={"name": "", "error": NO_PLUGIN})
+    (one,) = sample.findings()
+    assert (one.id, one.severity, one.hosts) == ("GC-NCCL-005", "warning", ("n2",))
+    assert one.cause == "NCCL loads different network plugins: libnccl-net.so on n1, n3, none on n2"
+    assert one.evidence == (f"n2: {NO_PLUGIN}",)
+    assert sample.again(one) == [("GC-NCCL-005", "warning", ())]
+
+
+@pytest.mark.parametrize("name", ["", PLUGIN])
+def test_a_plugin_on_all_members_with_gpus_or_on_none(sample: Any, name: str) -> None:
+    meets(sample, "n1", "n2", gpus=8, plugin={"name": name, "error": "" if name else NO_PLUGIN})
+    assert sample.found() == []
+
+
 @pytest.mark.parametrize(("size", "told"), [(1 << 30, False), ((1 << 30) - 1, True), (64 << 20, True), (0, True)])
 def test_shared_memory_that_is_too_small(sample: Any, size: int, told: bool) -> None:
     meets(sample, "n1", "n3", shared_memory={"bytes": size, "free_bytes": size, "mounted": size > 0})
