@@ -130,6 +130,14 @@ ansible_facts:
             - To know it, a process calls C(cuInit()), which loads the kernel module nvidia-uvm if that is not loaded.
           returned: always
           type: str
+        cuda_gpus:
+          description:
+            - The GPUs that CUDA shows where it starts, in the order of nvidia-smi, each with its C(capability), as
+              V(9.0), and its compute C(mode), V(default), V(exclusive process) or V(prohibited), empty when it is
+              another one. Of a GPU that is divided by MIG, CUDA shows one part.
+          returned: always
+          type: list
+          elements: dict
         fabric_manager:
           description: C(version) of the package, and whether the service is C(active), null when it is not installed.
           returned: always
@@ -209,6 +217,9 @@ ansible_facts:
           xids: []
       smi_problem: ""
       cuda_problem: ""
+      cuda_gpus:
+        - capability: "9.0"
+          mode: default
       fabric_manager:
         version: 580.95.05
         active: true

@@ -80,6 +80,7 @@ def gather(
     the_driver = drivers(node, the_kernel)
     logged = xids(node) if the_driver["loaded"] or pci.gpus(devices) else {}
     graphics, cuda_of_driver, problem = ask_gpus(node, logged) if the_driver["loaded"] else ([], "", "")
+    trouble, by_cuda = ask_cuda(node) if graphics and not problem else ("", [])
     torch, warnings = torch_of(node, torch_prefix, import_torch)
     active = _active(node, (FABRIC_MANAGER, PERSISTENCE))
     return {
@@ -100,7 +101,8 @@ def gather(
         "driver": the_driver,
         "gpus": graphics,
         "smi_problem": problem,
-        "cuda_problem": cuda_problem(node) if graphics and not problem else "",
+        "cuda_problem": trouble,
+        "cuda_gpus": [{"capability": one.capability, "mode": one.mode} for one in by_cuda],
         "fabric_manager": {"version": fabric_manager(node), "active": active[FABRIC_MANAGER]},
         "persistence_active": active[PERSISTENCE],
         "cuda": dict(toolkits(node), driver_supports=cuda_of_driver),
@@ -218,12 +220,15 @@ def ask_gpus(node: Node, logged: Mapping[str, list[int]]) -> tuple[list[dict[str
     return gpus, cuda, "; ".join(problems)
 
 
-def cuda_problem(node: Node) -> str:
-    """Why CUDA does not start on GPUs that nvidia-smi shows; empty where it does, or where no Python can be asked."""
+def ask_cuda(node: Node) -> tuple[str, list[cuda.Gpu]]:
+    """Why CUDA does not start on GPUs that nvidia-smi shows, and the GPUs that it shows where it does.
+
+    Nothing where no Python can be asked.
+    """
     if not commands.find(node.root, "python3"):
-        return ""
+        return "", []
     answer = node.ask("python3", "-I", "-c", cuda.PROGRAM, cuda.LIBRARY, seconds=SMI_SECONDS)
-    return cuda.problem(answer.out, answer.problem)
+    return cuda.problem(answer.out, answer.problem), cuda.gpus(answer.out)
 
 
 def fabric_manager(node: Node) -> str:

@@ -28,6 +28,17 @@ FIX_HMM = (
     "nvidia_driver_kind: proprietary"
 )
 FIX_CUDA = "`journalctl -k -g NVRM` of the host may say why; a reboot may help"
+FIX_NO_DEVICE = (
+    "look whether /dev/nvidia0 and the others are there and open to users (`nvidia-modprobe -c 0 -u` makes them), and "
+    "whether CUDA_VISIBLE_DEVICES is set for everybody"
+)
+FIX_FABRIC = "restart nvidia-fabricmanager, and look at its journal: it has not set up the NVSwitches"
+FIX_COMPAT = (
+    "let every program load the driver's own libcuda.so.1: take the package cuda-compat and other copies out of "
+    "LD_LIBRARY_PATH and /etc/ld.so.conf.d, and run ldconfig"
+)
+#: By the result of cuInit().
+FIXES_CUDA = {100: FIX_NO_DEVICE, 802: FIX_FABRIC, 803: FIX_COMPAT, 804: FIX_COMPAT}
 
 STEP_IMPORT = "run `mokutil --import {certificate}` on the host, and choose a password for one use"
 STEP_CONSOLE = (
@@ -107,14 +118,18 @@ def running_problems(facts: Mapping[str, Any], pin: str, kind: str) -> list[str]
     return [*found, *_gpu_problems(facts), *_service_problems(facts)]
 
 
+def fix_of_cuda(problem: str, kind: str) -> str:
+    """What to do about a ``cuda_problem`` of the facts.  kind: that of the loaded modules, empty when unknown."""
+    return FIX_HMM if cuda.is_hmm(problem, kind) else FIXES_CUDA.get(cuda.result(problem) or 0, FIX_CUDA)
+
+
 def _gpu_problems(facts: Mapping[str, Any]) -> list[str]:
     gpus: Sequence[Mapping[str, Any]] = facts["gpus"]
     found = [f"nvidia-smi: {facts['smi_problem']}"] if facts["smi_problem"] else []
     # Facts of an older version, out of a cache, have none.
     problem = facts.get("cuda_problem", "")
     if problem and not _service_problems(facts):
-        fix = FIX_HMM if cuda.is_hmm(problem, facts["driver"]["kind"]) else FIX_CUDA
-        found.append(f"no CUDA program starts: {problem}; {fix}")
+        found.append(f"no CUDA program starts: {problem}; {fix_of_cuda(problem, facts['driver']['kind'])}")
     shown = {gpu["pci_address"] for gpu in gpus}
     missing = [gpu["address"] for gpu in facts["pci"]["gpus"] if gpu["address"] not in shown]
     if missing:

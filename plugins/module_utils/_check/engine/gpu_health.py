@@ -13,8 +13,9 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.node import COUNT, DRIVER, Node
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import cuda
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._nvidia_driver.verdict import FIX_CUDA, FIX_HMM
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._nvidia_driver.verdict import fix_of_cuda
 
 ROLE = "nvidia_driver"
 FIX_COUNT = (
@@ -34,6 +35,9 @@ FIX_MODULE = (
     "DKMS cannot; until then do not reboot, or boot the kernel that runs now"
 )
 FIX_DRIVER = f"set {DRIVER} for the group, and run the site playbook with --tags nvidia_driver"
+FIX_MODE = (
+    "set the compute mode to default with `nvidia-smi -c 0`; a service that sets it at boot has to be changed too"
+)
 FIX_XID = "look the number up in NVIDIA's list of Xid errors, and at `journalctl -k -g NVRM` on this node"
 
 
@@ -43,6 +47,7 @@ def findings(nodes: Sequence[Node]) -> list[Finding]:
     result = [one for node in known for one in _mismatch(node)]
     result += _counts(known)
     result += [one for node in known for one in (_fabric_manager(node) or _cuda(node)) + _smi(node) + _xids(node)]
+    result += [one for node in known for one in _compute_mode(node)]
     result += [one for node in known for one in _next_kernel(node)]
     return result + _no_driver(known)
 
@@ -128,9 +133,22 @@ def _cuda(node: Node) -> list[Finding]:
     problem = node.text("cuda_problem")
     if not problem or _is_mismatched(node):
         return []
-    fix = FIX_HMM if cuda.is_hmm(problem, node.text("driver", "kind")) else FIX_CUDA
+    fix = fix_of_cuda(problem, node.text("driver", "kind"))
     cause = f"no CUDA program starts on {node.name}, although nvidia-smi shows its GPUs: {problem}"
     return [_of_one(node, Finding("GC-GPU-003", (node.name,), cause, fix))]
+
+
+def _compute_mode(node: Node) -> list[Finding]:
+    """GPUs that take one process at a time, or none: others get `busy or unavailable`."""
+    modes = [str(one["mode"]) for one in node.facts.get("cuda_gpus", [])]
+    odd = Counter(mode for mode in modes if mode not in ("", cuda.DEFAULT))
+    if not odd:
+        return []
+    words = listed([f"{number} of {len(modes)} GPUs are {mode}" for mode, number in odd.items()])
+    cause = f"compute mode of {node.name}: {words}"
+    severity = ERROR if cuda.PROHIBITED in odd else ""
+    finding = Finding("GC-GPU-005", (node.name,), cause, FIX_MODE, severity=severity)
+    return [replace(_of_one(node, finding), command=fixes.look([node.name], "nvidia-smi -c 0"))]
 
 
 def _next_kernel(node: Node) -> list[Finding]:

@@ -63,6 +63,8 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("GC-GPU-002", WARNING, "facts", "a GPU reported errors since boot", "node"),
     ("GC-GPU-003", ERROR, "facts", "CUDA does not start although nvidia-smi works", "node"),
     ("GC-GPU-004", WARNING, "facts", "the kernel that boots next has no module of the driver", "node"),
+    ("GC-GPU-005", WARNING, "facts", "GPUs do not take several processes (compute mode)", "node",
+     "when a GPU takes none"),
     ("GC-HOST-001", ERROR, "all", "a node gave no answer to a step",
      "node; nobody where nodes refuse a value of the check"),
     ("GC-HOST-002", ERROR, "all", "the check could not start on a node", "node; nobody where the controller was away"),

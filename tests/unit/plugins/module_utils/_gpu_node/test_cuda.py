@@ -17,6 +17,19 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node im
 #: As in cuda.h.
 SOURCES = {
     "starts": "int cuInit(unsigned flags) { return 0; }",
+    "shows two": """
+        int cuInit(unsigned flags) { return 0; }
+        int cuDeviceGetCount(int *count) { *count = 2; return 0; }
+        int cuDeviceGet(int *device, int number) { *device = 7 + number; return 0; }
+        int cuDeviceGetAttribute(int *value, int what, int device) {
+            *value = what == 75 ? 9 : what == 76 ? 0 : what == 20 ? (device == 8 ? 3 : 0) : -1;
+            return 0;
+        }
+    """,
+    "does not count": """
+        int cuInit(unsigned flags) { return 0; }
+        int cuDeviceGetCount(int *count) { return 999; }
+    """,
     "does not": "int cuInit(unsigned flags) { return 3; }",
     "unknown number": "int cuInit(unsigned flags) { return 12345; }",
     "no such function": "int other(void) { return 0; }",
@@ -24,16 +37,32 @@ SOURCES = {
 }
 
 
-def said(library: str) -> str:
+def answer(library: str) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-I", "-c", cuda.PROGRAM, library]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+
+
+def said(library: str) -> str:
+    done = answer(library)
     return cuda.problem(done.stdout, f"ended with {done.returncode}" if done.returncode else "")
+
+
+def compiled(folder: Path, source: str) -> str:
+    library = folder / "libcuda.so.1"
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    assert compiler, "a C compiler is one of the things that the tests expect of a machine"
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-x", "c", "-o", str(library), "-"], input=SOURCES[source], text=True, check=True
+    )
+    return str(library)
 
 
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
         ("starts", ""),
+        ("shows two", ""),
+        ("does not count", ""),
         ("does not", "cuInit() of libcuda.so.1 ends with 3 (CUDA_ERROR_NOT_INITIALIZED)"),
         ("unknown number", "cuInit() of libcuda.so.1 ends with 12345"),
         ("no such function", "undefined symbol: cuInit"),
@@ -41,14 +70,25 @@ def said(library: str) -> str:
     ],
 )
 def test_what_the_library_says(tmp_path: Path, source: str, expected: str) -> None:
-    library = tmp_path / "libcuda.so.1"
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    assert compiler, "a C compiler is one of the things that the tests expect of a machine"
-    subprocess.run(
-        [compiler, "-shared", "-fPIC", "-x", "c", "-o", str(library), "-"], input=SOURCES[source], text=True, check=True
-    )
-    found = said(str(library))
+    found = said(compiled(tmp_path, source))
     assert (found == "") == (expected == "") and expected in found, found
+
+
+def test_the_gpus_that_the_library_shows(tmp_path: Path) -> None:
+    found = cuda.gpus(answer(compiled(tmp_path, "shows two")).stdout)
+    assert found == [cuda.Gpu("9.0", "default"), cuda.Gpu("9.0", "exclusive process")]
+
+
+@pytest.mark.parametrize("source", ["starts", "does not count", "does not", "crashes"])
+def test_a_library_that_shows_none(tmp_path: Path, source: str) -> None:
+    assert cuda.gpus(answer(compiled(tmp_path, source)).stdout) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["", "3", "{}", '{"devices": 3}', '{"devices": [[9, 0]]}', '{"devices": [["x", 0, 0]]}']
+)
+def test_gpus_of_another_form_are_none(text: str) -> None:
+    assert cuda.gpus(text) == []
 
 
 def test_a_node_without_the_library() -> None:

@@ -115,7 +115,11 @@ def facts(root: Path, **options: Any) -> dict[str, Any]:
 
 def test_cuda_is_asked_where_nvidia_smi_shows_gpus(node: Path) -> None:
     assert facts(node)["cuda_problem"] == ""
+    script(node, "usr/bin/python3", """echo '{"result": 0, "devices": [[9, 0, 2]]}'""")
+    assert facts(node)["cuda_problem"] == ""
+    assert facts(node)["cuda_gpus"] == [{"capability": "9.0", "mode": "prohibited"}]
     script(node, "usr/bin/python3", """echo '{"result": 3}'""")
+    assert facts(node)["cuda_gpus"] == []
     assert facts(node)["cuda_problem"] == "cuInit() of libcuda.so.1 ends with 3 (CUDA_ERROR_NOT_INITIALIZED)"
     # What is wrong with nvidia-smi is told, and a second deadline is not waited for.
     script(node, "usr/bin/nvidia-smi", "exit 9")
@@ -203,6 +207,7 @@ def test_nothing_at_all_has_every_key(node: Path, tmp_path: Path) -> None:
         "gpus": [],
         "smi_problem": "",
         "cuda_problem": "",
+        "cuda_gpus": [],
         "fabric_manager": {"version": "", "active": None},
         "persistence_active": None,
         "cuda": {"versions": [], "default": "", "driver_supports": ""},

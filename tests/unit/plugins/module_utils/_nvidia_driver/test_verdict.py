@@ -57,11 +57,21 @@ def test_cuda_that_does_not_start() -> None:
     assert "uvm_disable_hmm=1" in problem
     facts["cuda_problem"] = "cuInit() of libcuda.so.1 ends with 802 (CUDA_ERROR_SYSTEM_NOT_READY)"
     (problem,) = driver_problems(facts, "580", "open", 8)
-    assert "uvm_disable_hmm" not in problem
+    assert "uvm_disable_hmm" not in problem and "restart nvidia-fabricmanager" in problem
+
     # Fabric Manager explains it.
     facts["fabric_manager"] = {"version": VERSION, "active": False}
     (problem,) = driver_problems(facts, "580", "open", 8)
     assert problem.startswith("Fabric Manager does not run")
+
+
+@pytest.mark.parametrize(
+    ("result", "fix"),
+    [(100, "/dev/nvidia0"), (802, "nvidia-fabricmanager"), (803, "libcuda.so.1"), (804, "cuda-compat"), (999, "NVRM")],
+)
+def test_each_result_of_cuda_has_its_fix(result: int, fix: str) -> None:
+    assert fix in verdict.fix_of_cuda(f"cuInit() of libcuda.so.1 ends with {result}", "open")
+    assert "NVRM" in verdict.fix_of_cuda("libcuda.so.1 cannot be loaded: no such file", "open")
 
 
 def test_seven_of_eight_gpus() -> None:

@@ -549,6 +549,27 @@ def test_a_broken_gpu_and_one_with_errors() -> None:
     assert errors.cause.endswith("(Xid): 0000:43:00.0: 48, 63")
 
 
+@pytest.mark.parametrize(
+    ("modes", "severity", "words"),
+    [
+        (["default"] * 8, "", ""),
+        (["", "default"], "", ""),
+        (["exclusive process"] * 8, "warning", "8 of 8 GPUs are exclusive process"),
+        (["default", "prohibited", "exclusive process"], "error", "1 of 3 GPUs are prohibited"),
+    ],
+)
+def test_gpus_that_do_not_take_several_processes(modes: list[str], severity: str, words: str) -> None:
+    lab = Lab()
+    lab.facts["n2"]["cuda_gpus"] = [{"capability": "9.0", "mode": mode} for mode in modes]
+    found = lab.findings
+    assert [(one.id, one.severity, one.hosts) for one in found] == (
+        [("GC-GPU-005", severity, ("n2",))] if severity else []
+    )
+    for one in found:
+        assert one.cause.startswith("compute mode of n2: ") and words in one.cause
+        assert one.command.endswith('"nvidia-smi -c 0"') and one.reproduce.endswith(" --limit n2")
+
+
 def test_gpus_without_any_driver() -> None:
     lab = Lab()
     for facts in lab.facts.values():
