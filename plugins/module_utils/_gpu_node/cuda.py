@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 LIBRARY = "libcuda.so.1"
@@ -91,6 +92,34 @@ def gpus(text: str) -> list[Gpu]:
         return [Gpu(f"{major}.{minor}", MODES.get(mode, "")) for major, minor, mode in rows]
     except (ValueError, IndexError, KeyError, TypeError):
         return []
+
+
+_CODE = re.compile(r"(sm|compute)_(\d+)(\d)([af]?)")
+
+
+def runs_on(capability: str, code: Iterable[str]) -> bool | None:
+    """Whether a program with this code runs on a GPU of this compute capability, None where nobody can tell.
+
+    code: as nvcc names it, ``sm_90`` or ``compute_120``.  Binary code runs on GPUs of its major version from its minor
+    one on, PTX (``compute``) is compiled for all that are newer; with ``a`` both are for that GPU alone, and with
+    ``f`` for its family (CUDA C++ Programming Guide, "Compute Capabilities", "PTX Compatibility").
+    """
+    own = tuple(int(part) for part in capability.split("."))
+    listed = list(code)
+    found = [match.groups() for match in map(_CODE.fullmatch, listed) if match]
+    if not found or len(found) < len(listed):
+        return None
+    for kind, major, minor, only in found:
+        built = (int(major), int(minor))
+        if only == "a":
+            fits = own == built
+        elif kind == "sm" or only == "f":
+            fits = own[0] == built[0] and own >= built
+        else:
+            fits = own >= built
+        if fits:
+            return True
+    return False
 
 
 def result(said: str) -> int | None:

@@ -34,6 +34,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent
     PROCESS_GROUPS,
     Limit,
     OnGpu,
+    architectures,
     take_gpu,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.bandwidth import (
@@ -460,7 +461,8 @@ def main() -> None:
 
     gc.freeze()
     gc.enable()
-    emit("ready", torch=torch.__version__, seconds=round(time.perf_counter() - started, 3))
+    seconds = round(time.perf_counter() - started, 3)
+    emit("ready", torch=torch.__version__, code=architectures(torch), seconds=seconds)
     line = sys.stdin.readline()
     if not line:
         return

@@ -31,6 +31,15 @@ class TooFewGpusError(RuntimeError):
     """PyTorch sees no GPU for this rank."""
 
 
+def architectures(torch: Any) -> list[str]:
+    """What this build of PyTorch has code for, as ``sm_90``; none without CUDA.
+
+    ``torch.cuda.get_arch_list`` of older releases starts CUDA first, and the list is empty where that fails.
+    """
+    flags = getattr(torch._C, "_cuda_getArchFlags", None)
+    return str(flags() or "").split() if flags else []
+
+
 def take_gpu(torch: Any, number: int) -> None:
     """Make this GPU the one of the rank: the first use of it takes seconds, and longer without nvidia-persistenced.
 

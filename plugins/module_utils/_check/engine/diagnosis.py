@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -90,7 +90,8 @@ def make_report(run: Run) -> Report:
     surveyed = mesh_rail_findings.survey(run.known_members, run.launch, run.probe, answered)
     meshed, railed = _on_rails(run, _mesh(run, answered), surveyed)
     versions = _versions(run.collect)
-    nodes = matrix.nodes(run.facts, run.pins, versions)
+    code = {host: tuple(ready.get("code", ())) for host, ready in _ready(run.collect).items()}
+    nodes = matrix.nodes(run.facts, run.pins, versions, code)
     static = _static(run, meshed, {node.name for node in nodes if node.has_gpu})
     known = once([*hosts, *meshed, *static, *matrix.findings(nodes)])
     known_of = _known_of(run, nodes)
@@ -240,8 +241,13 @@ def once(findings: Sequence[Finding]) -> list[Finding]:
 
 def _versions(collect: Results) -> dict[str, str]:
     """Host to the torch version that its ranks imported."""
+    return {host: ready["torch"] for host, ready in _ready(collect).items()}
+
+
+def _ready(collect: Results) -> dict[str, Mapping[str, Any]]:
+    """Host to the event of one of its ranks that has imported torch."""
     return {
-        host: event["torch"]
+        host: event
         for host, result in collect.items()
         for rank in result.get("ranks", [])
         for event in rank["events"]

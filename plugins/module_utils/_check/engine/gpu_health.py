@@ -18,6 +18,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node im
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._nvidia_driver.verdict import fix_of_cuda
 
 ROLE = "nvidia_driver"
+#: So many architectures of a build of torch are shown; it has some ten.
+MOST_CODE = 30
 FIX_COUNT = (
     "look for a card that is not seated, has no power or fell off the bus on this node, or a slot that its firmware "
     f"(BIOS) leaves out; or correct {COUNT} of this host"
@@ -35,6 +37,10 @@ FIX_MODULE = (
     "DKMS cannot; until then do not reboot, or boot the kernel that runs now"
 )
 FIX_DRIVER = f"set {DRIVER} for the group, and run the site playbook with --tags nvidia_driver"
+FIX_CODE = (
+    "give the node a build of torch that has code for its GPUs: a newer release for newer GPUs, for older ones a build "
+    "for an older CUDA (torch_runtime_version, torch_runtime_index_url)"
+)
 FIX_MODE = (
     "set the compute mode to default with `nvidia-smi -c 0`; a service that sets it at boot has to be changed too"
 )
@@ -47,7 +53,7 @@ def findings(nodes: Sequence[Node]) -> list[Finding]:
     result = [one for node in known for one in _mismatch(node)]
     result += _counts(known)
     result += [one for node in known for one in (_fabric_manager(node) or _cuda(node)) + _smi(node) + _xids(node)]
-    result += [one for node in known for one in _compute_mode(node)]
+    result += [one for node in known for one in _code(node) + _compute_mode(node)]
     result += [one for node in known for one in _next_kernel(node)]
     return result + _no_driver(known)
 
@@ -136,6 +142,18 @@ def _cuda(node: Node) -> list[Finding]:
     fix = fix_of_cuda(problem, node.text("driver", "kind"))
     cause = f"no CUDA program starts on {node.name}, although nvidia-smi shows its GPUs: {problem}"
     return [_of_one(node, Finding("GC-GPU-003", (node.name,), cause, fix))]
+
+
+def _code(node: Node) -> list[Finding]:
+    """GPUs for which torch has no code: the first kernel ends with `no kernel image is available`."""
+    gpus = Counter(str(one["capability"]) for one in node.facts.get("cuda_gpus", []))
+    without = [capability for capability in gpus if cuda.runs_on(capability, node.code) is False]
+    if not without:
+        return []
+    words = listed([f"compute capability {one} ({gpus[one]} GPUs)" for one in without])
+    cause = f"torch {node.torch} has no code for the GPUs of {node.name}: {words}"
+    evidence = (f"torch.cuda.get_arch_list() on {node.name}: {', '.join(node.code[:MOST_CODE])}",)
+    return [_of_one(node, Finding("GC-GPU-006", (node.name,), cause, FIX_CODE, evidence))]
 
 
 def _compute_mode(node: Node) -> list[Finding]:

@@ -230,9 +230,13 @@ ROWS = (
 
 
 def nodes(
-    facts: Mapping[str, Mapping[str, Any]], inventory: Mapping[str, Mapping[str, Any]], imported: Mapping[str, str]
+    facts: Mapping[str, Mapping[str, Any]],
+    inventory: Mapping[str, Mapping[str, Any]],
+    imported: Mapping[str, str],
+    code: Mapping[str, tuple[str, ...]] | None = None,
 ) -> list[Node]:
-    """The hosts of which something is known.  imported: the torch that the ranks of a host reported.
+    """The hosts of which something is known.  imported: the torch that the ranks of a host reported, code: for which
+    GPUs it is built.
 
     Where files of torch were not found although ranks imported it, the environment is of a kind that the files do not
     show, and they count for no host.
@@ -246,6 +250,7 @@ def nodes(
             inventory.get(name, {}),
             imported.get(name)
             or ("" if blind or not facts.get(name) else str(facts[name]["torch"]["version"] or NONE)),
+            (code or {}).get(name, ()),
         )
         for name in names
         if facts.get(name) or name in imported

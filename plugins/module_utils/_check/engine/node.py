@@ -34,12 +34,16 @@ def job_variables(inventory: Mapping[str, Any]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Node:
-    """One host.  facts: of gpu_node_facts, empty when unknown.  torch: a version, ``none``, or empty when unknown."""
+    """One host.  facts: of gpu_node_facts, empty when unknown.  torch: a version, ``none``, or empty when unknown.
+
+    code: what the torch of its ranks has code for, as ``sm_90``; empty when unknown.
+    """
 
     name: str
     facts: Mapping[str, Any]
     inventory: Mapping[str, Any]
     torch: str = ""
+    code: tuple[str, ...] = ()
 
     @property
     def has_gpu(self) -> bool:

@@ -65,6 +65,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("GC-GPU-004", WARNING, "facts", "the kernel that boots next has no module of the driver", "node"),
     ("GC-GPU-005", WARNING, "facts", "GPUs do not take several processes (compute mode)", "node",
      "when a GPU takes none"),
+    ("GC-GPU-006", ERROR, "facts", "PyTorch has no code for the GPUs of a node", "node"),
     ("GC-HOST-001", ERROR, "all", "a node gave no answer to a step",
      "node; nobody where nodes refuse a value of the check"),
     ("GC-HOST-002", ERROR, "all", "the check could not start on a node", "node; nobody where the controller was away"),

@@ -66,7 +66,7 @@ _WRONG = {"size_bytes": _size, **_LOOK}
 _ALL_WRONG = optional(shape.record({**_LOOK, "iterations": count, "more": each(each(count))}))
 #: Every event of ``rank.py`` and its fields, besides ``event`` and ``at``.
 EVENTS: dict[str, dict[str, shape.Test]] = {
-    "ready": {"torch": text, "seconds": number},
+    "ready": {"torch": text, "code": each(text), "seconds": number},
     "late": {"seconds": number},
     "gpu": {},
     "store": {},

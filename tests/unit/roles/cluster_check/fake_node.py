@@ -23,7 +23,7 @@ from typing import Any
 
 SIZE = {"size_bytes": 4096, "seconds": [0.01, 0.02, 0.03], "checked": 5, "settled": True, "wrong": None}
 FINE = [
-    {"event": "ready", "at": 0.5, "torch": "2.13.0+cpu", "seconds": 0.5},
+    {"event": "ready", "at": 0.5, "torch": "2.13.0+cpu", "code": [], "seconds": 0.5},
     {"event": "store", "at": 0.6},
     {"event": "joined", "at": 0.7},
     {"event": "size", "at": 0.8, **SIZE},

@@ -227,7 +227,7 @@ def test_what_mpirun_has_left_is_ended(site: Site) -> None:
 
 
 def test_ranks_that_leave_open_who_is_at_fault(site: Site) -> None:
-    ready = {"event": "ready", "at": 0.5, "torch": "2.13.0+cpu", "seconds": 0.5}
+    ready = {"event": "ready", "at": 0.5, "torch": "2.13.0+cpu", "code": [], "seconds": 0.5}
     text = "RuntimeError: Timed out waiting 8000ms for recv operation to complete"
     events = [ready, {"event": "joined", "at": 0.7}, {"event": "error", "at": 8.7, "text": text, "where": []}]
     answers = {

@@ -91,6 +91,36 @@ def test_gpus_of_another_form_are_none(text: str) -> None:
     assert cuda.gpus(text) == []
 
 
+@pytest.mark.parametrize(
+    ("capability", "code", "runs"),
+    [
+        # torch 2.13 for CUDA 13.0, on H100, L40S, B200, RTX 5090, A100, V100.
+        *(
+            (capability, "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120 compute_120", runs)
+            for capability, runs in {"9.0": True, "8.9": True, "10.0": True, "12.0": True, "7.0": False}.items()
+        ),
+        # Binary code is for one major version, from its minor one on.
+        ("8.0", "sm_86", False),
+        ("9.0", "sm_80 sm_86", False),
+        # PTX is for all newer ones, and for none that is older.
+        ("12.1", "sm_80 compute_90", True),
+        ("8.9", "sm_90 compute_90", False),
+        # That GPU alone, and its family.
+        ("9.0", "sm_90a", True),
+        ("10.3", "sm_100a", False),
+        ("12.0", "compute_90a", False),
+        ("10.3", "sm_100f", True),
+        ("12.0", "compute_100f", False),
+        # Nobody knows.
+        ("9.0", "", None),
+        ("9.0", "gfx90a gfx942", None),
+        ("9.0", "sm_80 sm_x", None),
+    ],
+)
+def test_code_that_runs_on_a_gpu(capability: str, code: str, runs: bool | None) -> None:
+    assert cuda.runs_on(capability, code.split()) is runs
+
+
 def test_a_node_without_the_library() -> None:
     assert said("libcuda-that-nobody-has.so.1").startswith("libcuda.so.1 cannot be loaded: ")
 

@@ -58,7 +58,6 @@ def test_cuda_that_does_not_start() -> None:
     facts["cuda_problem"] = "cuInit() of libcuda.so.1 ends with 802 (CUDA_ERROR_SYSTEM_NOT_READY)"
     (problem,) = driver_problems(facts, "580", "open", 8)
     assert "uvm_disable_hmm" not in problem and "restart nvidia-fabricmanager" in problem
-
     # Fabric Manager explains it.
     facts["fabric_manager"] = {"version": VERSION, "active": False}
     (problem,) = driver_problems(facts, "580", "open", 8)

@@ -16,11 +16,12 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import rank
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import rank, rank_gpu
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.progress_note import Note
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import ranks_findings
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import probe_ports, rank_events
@@ -46,6 +47,15 @@ JOB: dict[str, Any] = {
 
 MIB = 1 << 20
 SIZES = [MIB, 4 * MIB, 16 * MIB, 32 * MIB]
+
+
+def test_what_torch_has_code_for() -> None:
+    """The build that is here is one for processors, which has no such function."""
+    of_gpus = SimpleNamespace(_C=SimpleNamespace(_cuda_getArchFlags=lambda: "sm_80 sm_90 compute_90"))
+    assert rank_gpu.architectures(of_gpus) == ["sm_80", "sm_90", "compute_90"]
+    of_gpus._C._cuda_getArchFlags = lambda: None
+    assert rank_gpu.architectures(of_gpus) == []
+    assert rank_gpu.architectures(torch) == torch.cuda.get_arch_list()
 
 
 class OneRankOfMany:

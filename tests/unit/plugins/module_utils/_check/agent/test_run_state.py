@@ -187,7 +187,7 @@ def test_the_user_of_the_ranks_can_write_a_state_and_nothing_else(base: Path, ra
 
 SAID: dict[str, dict[str, Any]] = {
     "output": {"event": "output", "text": "hello"},
-    "ready": {"event": "ready", "at": 1.0, "torch": "2.13.0", "seconds": 1.5},
+    "ready": {"event": "ready", "at": 1.0, "torch": "2.13.0", "code": [], "seconds": 1.5},
 }
 
 

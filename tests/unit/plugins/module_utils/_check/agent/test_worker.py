@@ -36,7 +36,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.proto
 )
 
 NONCE = "0123456789abcdef" * 2
-READY = 'echo \'{"event": "ready", "at": 1.0, "torch": "x", "seconds": 1.5}\''
+READY = 'echo \'{"event": "ready", "at": 1.0, "torch": "x", "code": [], "seconds": 1.5}\''
 GOOD = f'{READY}; read -r job; echo "$job" > job.seen; echo \'{{"event": "done", "at": 2.0}}\''
 HANGS = f"{READY}; sleep 300 & echo $! > child.pid; read -r job; wait"
 
@@ -224,7 +224,7 @@ def test_an_unfinished_line_swallows_no_event(start: Start) -> None:
     lines = (
         f"from {rank.__name__} import emit",
         'print("loading", end="")',
-        'emit("ready", torch="x", seconds=1.5)',
+        'emit("ready", torch="x", code=[], seconds=1.5)',
         'emit("store")',
         'print("NCCL INFO", end="", flush=True)',
         "input()",

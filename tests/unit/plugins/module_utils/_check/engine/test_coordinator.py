@@ -24,7 +24,7 @@ FAILED = {"failed": True, "msg": "Timed out after 40 second(s)"}
 AWAY = {"unreachable": True, "msg": "ssh: timed out"}
 #: The steps of a run in which nobody fails, with Open MPI.
 HEALTHY = ["static", "launch", "probe_begin", "probe", "go", "collect", "openmpi", "facts"]
-READY = {"event": "ready", "torch": "2.13.0+cpu", "seconds": 2.5}
+READY = {"event": "ready", "torch": "2.13.0+cpu", "code": [], "seconds": 2.5}
 SIZE = {"event": "size", "size_bytes": 4096, "seconds": [0.01, 0.02, 0.03], "checked": 5, "wrong": None}
 FINE: list[dict[str, Any]] = [READY, {"event": "store"}, {"event": "joined"}, SIZE, {"event": "done"}]
 #: A rank that waits for another one, and the other one.

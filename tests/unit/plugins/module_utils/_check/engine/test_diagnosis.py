@@ -49,6 +49,7 @@ class Run:
         self.silent_from: dict[str, str] = {}
         self.moved: dict[str, int] = {}
         self.facts: dict[str, Any] = {}
+        self.code: list[str] = []
         self.pins: dict[str, Any] = {}
         self.backend = "gloo"
         self.static: dict[str, Any] = {}
@@ -134,7 +135,7 @@ class Run:
             if self.silent_from.get(host):
                 results["collect"][host] = self.silent or {"unreachable": True, "msg": "Connection timed out"}
                 continue
-            events = [{"event": "ready", "torch": self.torch.get(host, "2.13.0+cpu")}]
+            events = [{"event": "ready", "torch": self.torch.get(host, "2.13.0+cpu"), "code": self.code}]
             if host in made["hosts"]:
                 events += self.events.get(
                     host,
@@ -551,6 +552,15 @@ def test_nodes_without_a_gpu_are_told_and_not_verified() -> None:
     assert found.notes == ["GPU stages not checked on n1, n2, n3, n4 (no NVIDIA device)"] and found.gpu_verified == []
     assert found.notes[0] in said(found)
     assert found.as_dict()["stack"]["n1"]["torch"] == "2.13.0+cpu"
+
+
+def test_the_code_of_the_torch_that_the_ranks_imported_is_compared_with_the_gpus() -> None:
+    run = Run()
+    run.facts = {host: bare_facts() for host in HOSTS}
+    run.facts["n2"]["cuda_gpus"] = [{"capability": "7.0", "mode": "default"}]
+    run.code = ["sm_75", "sm_90"]
+    (found,) = run.diagnose().findings
+    assert (found.id, found.hosts) == ("GC-GPU-006", ("n2",)) and "capability 7.0" in found.cause
 
 
 def test_facts_that_nobody_could_read_are_told_and_fail_nobody() -> None:

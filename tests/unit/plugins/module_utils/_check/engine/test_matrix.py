@@ -91,6 +91,7 @@ class Lab:
         self.facts = {name: make() for name in ("n1", "n2", "n3")}
         self.inventory: dict[str, dict[str, Any]] = {name: {matrix.INTERFACE: "fab0"} for name in self.facts}
         self.imported: dict[str, str] = {}
+        self.code: dict[str, tuple[str, ...]] = {}
 
     def wanted_value(self, **inventory: Any) -> None:
         for own in self.inventory.values():
@@ -98,7 +99,7 @@ class Lab:
 
     @property
     def findings(self) -> list[Finding]:
-        return matrix.findings(matrix.nodes(self.facts, self.inventory, self.imported))
+        return matrix.findings(matrix.nodes(self.facts, self.inventory, self.imported, self.code))
 
     def notes(self, backend: str = "gloo") -> list[str]:
         return matrix.notes(matrix.nodes(self.facts, self.inventory, self.imported), ["n1", "n2", "n3"], backend)
@@ -568,6 +569,17 @@ def test_gpus_that_do_not_take_several_processes(modes: list[str], severity: str
     for one in found:
         assert one.cause.startswith("compute mode of n2: ") and words in one.cause
         assert one.command.endswith('"nvidia-smi -c 0"') and one.reproduce.endswith(" --limit n2")
+
+
+def test_gpus_for_which_torch_has_no_code() -> None:
+    lab = Lab()
+    for facts in lab.facts.values():
+        facts["cuda_gpus"] = [{"capability": "9.0", "mode": "default"}] * 8
+    lab.code = {"n1": ("sm_90",), "n2": ("sm_100", "sm_120", "compute_120"), "n3": ()}
+    (found,) = lab.findings
+    assert (found.id, found.severity, found.hosts) == ("GC-GPU-006", "error", ("n2",))
+    assert found.cause == "torch 2.13.0+cu130 has no code for the GPUs of n2: compute capability 9.0 (8 GPUs)"
+    assert found.evidence == ("torch.cuda.get_arch_list() on n2: sm_100, sm_120, compute_120",)
 
 
 def test_gpus_without_any_driver() -> None:

@@ -60,7 +60,7 @@ def test_every_event_that_a_rank_writes_is_known_with_its_fields() -> None:
 LOOK = {"iteration": 2, "elements": 1, "first": 7, "last": 7, "explanation": "single bits are flipped", "digest": 3}
 LOOK.update(input_changed=False, sum_is_right=False)
 REAL: dict[str, dict[str, Any]] = {
-    "ready": {"torch": "2.13.0", "seconds": 1.5},
+    "ready": {"torch": "2.13.0", "code": ["sm_90"], "seconds": 1.5},
     "keys": {"missing": [1], "addresses": {"0": ["192.0.2.11", 40000], "2": ["2001:db8::12", 40001]}},
     "size": {"size_bytes": 4, "seconds": [0.01], "checked": 6, "settled": True, "wrong": None},
     "wrong": {"size_bytes": 4096, **LOOK},
@@ -85,6 +85,7 @@ def test_an_event_is_taken_with_all_its_fields_and_without_one_it_is_output(name
         ("done", {"at": "now"}),
         ("done", {"at": float("nan")}),
         ("ready", {"torch": None}),
+        ("ready", {"code": "sm_90"}),
         ("ready", {"seconds": True}),
         ("keys", {"missing": ["1"]}),
         ("keys", {"addresses": []}),
