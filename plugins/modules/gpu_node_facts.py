@@ -138,6 +138,14 @@ ansible_facts:
           returned: always
           type: list
           elements: dict
+        rdma:
+          description:
+            - C(devices) are the names of the RDMA devices. C(peer_memory) says whether nvidia_peermem or its
+              predecessor is loaded.
+            - C(redirecting_ports) are the PCI addresses of ports of switches that redirect data between a GPU and an
+              RDMA device through the processor (ACS). Only root can read that; empty for others.
+          returned: always
+          type: dict
         fabric_manager:
           description: C(version) of the package, and whether the service is C(active), null when it is not installed.
           returned: always
@@ -220,6 +228,10 @@ ansible_facts:
       cuda_gpus:
         - capability: "9.0"
           mode: default
+      rdma:
+        devices: [mlx5_0]
+        peer_memory: false
+        redirecting_ports: []
       fabric_manager:
         version: 580.95.05
         active: true

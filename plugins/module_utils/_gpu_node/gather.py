@@ -18,6 +18,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node im
     kernel_log,
     nics,
     pci,
+    rdma,
     smi,
     ssh,
     toolkit,
@@ -103,6 +104,7 @@ def gather(
         "smi_problem": problem,
         "cuda_problem": trouble,
         "cuda_gpus": [{"capability": one.capability, "mode": one.mode} for one in by_cuda],
+        "rdma": rdma_devices(node, [one.address for one in pci.gpus(devices)]),
         "fabric_manager": {"version": fabric_manager(node), "active": active[FABRIC_MANAGER]},
         "persistence_active": active[PERSISTENCE],
         "cuda": dict(toolkits(node), driver_supports=cuda_of_driver),
@@ -229,6 +231,28 @@ def ask_cuda(node: Node) -> tuple[str, list[cuda.Gpu]]:
         return "", []
     answer = node.ask("python3", "-I", "-c", cuda.PROGRAM, cuda.LIBRARY, seconds=SMI_SECONDS)
     return cuda.problem(answer.out, answer.problem), cuda.gpus(answer.out)
+
+
+def rdma_devices(node: Node, gpus: Sequence[str]) -> dict[str, Any]:
+    """The RDMA devices, and on a node with GPUs what is between these and them."""
+    names = tree.names(node.root, rdma.DEVICES)
+    ports = []
+    if names and gpus:
+        ways = [rdma.chain(tree.resolve(node.root, f"{pci.DEVICES}/{one}")) for one in gpus]
+        others = [
+            rdma.chain(
+                tree.resolve(node.root, f"{pci.DEVICES}/{tree.target_name(node.root, f'{rdma.DEVICES}/{one}/device')}")
+            )
+            for one in names
+        ]
+        ports = rdma.ports_between(ways, others)
+    return {
+        "devices": names,
+        "peer_memory": any(tree.exists(node.root, path) for path in rdma.PEER_MEMORY),
+        "redirecting_ports": [
+            port for port in ports if rdma.redirects(tree.read_bytes(node.root, f"{pci.DEVICES}/{port}/config"))
+        ],
+    }
 
 
 def fabric_manager(node: Node) -> str:

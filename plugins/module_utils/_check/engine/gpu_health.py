@@ -14,7 +14,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.node import COUNT, DRIVER, Node
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import cuda
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import cuda, pci, rdma
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._nvidia_driver.verdict import fix_of_cuda
 
 ROLE = "nvidia_driver"
@@ -44,6 +44,14 @@ FIX_CODE = (
 FIX_MODE = (
     "set the compute mode to default with `nvidia-smi -c 0`; a service that sets it at boot has to be changed too"
 )
+FIX_PEER_MEMORY = (
+    "set nvidia_driver_kind: open and run role nvidia_driver, then NCCL takes dma-buf; or load nvidia_peermem at each "
+    "boot, which works with the RDMA drivers of NVIDIA (DOCA-OFED) only"
+)
+FIX_ACS = (
+    "turn ACS off in the firmware (BIOS) of the node, or with setpci after each boot; not where virtual machines are "
+    "given devices of it"
+)
 FIX_XID = "look the number up in NVIDIA's list of Xid errors, and at `journalctl -k -g NVRM` on this node"
 
 
@@ -54,6 +62,7 @@ def findings(nodes: Sequence[Node]) -> list[Finding]:
     result += _counts(known)
     result += [one for node in known for one in (_fabric_manager(node) or _cuda(node)) + _smi(node) + _xids(node)]
     result += [one for node in known for one in _code(node) + _compute_mode(node)]
+    result += [one for node in known for one in _peer_memory(node) + _acs(node)]
     result += [one for node in known for one in _next_kernel(node)]
     return result + _no_driver(known)
 
@@ -154,6 +163,36 @@ def _code(node: Node) -> list[Finding]:
     cause = f"torch {node.torch} has no code for the GPUs of {node.name}: {words}"
     evidence = (f"torch.cuda.get_arch_list() on {node.name}: {', '.join(node.code[:MOST_CODE])}",)
     return [_of_one(node, Finding("GC-GPU-006", (node.name,), cause, FIX_CODE, evidence))]
+
+
+def _peer_memory(node: Node) -> list[Finding]:
+    """RDMA devices that cannot reach the memory of GPUs: NCCL copies everything through that of the processors."""
+    of_rdma = node.facts.get("rdma", {"devices": []})
+    kind, kernel = node.text("driver", "kind"), node.text("kernel", "running")
+    if not (of_rdma["devices"] and node.facts["gpus"]) or rdma.joins(of_rdma["peer_memory"], kind, kernel) is not False:
+        return []
+    cause = (
+        f"NCCL on {node.name} cannot use GPUDirect RDMA: nvidia_peermem is not loaded, and the {kind} modules with "
+        f"kernel {kernel} have no dma-buf"
+    )
+    evidence = (f"RDMA devices of {node.name}: {', '.join(of_rdma['devices'])}",)
+    return [_of_one(node, Finding("GC-GPU-007", (node.name,), cause, FIX_PEER_MEMORY, evidence))]
+
+
+def _acs(node: Node) -> list[Finding]:
+    """Switches that send data between a GPU and an RDMA device through the processor."""
+    ports = [str(one) for one in node.facts.get("rdma", {"redirecting_ports": []})["redirecting_ports"]]
+    if not ports:
+        return []
+    cause = (
+        f"PCIe switches of {node.name} redirect data between GPUs and RDMA devices (ACS): "
+        f"{len(ports)} ports, such as {ports[0]}"
+    )
+    finding = _of_one(node, Finding("GC-GPU-008", (node.name,), cause, FIX_ACS, (f"ports: {', '.join(ports)}",)))
+    if not all(pci.is_address(one) for one in ports):
+        return [finding]
+    words = " ".join(f"-s {one} ECAP_ACS+6.w=0000" for one in ports)
+    return [replace(finding, command=fixes.look([node.name], f"setpci {words}"))]
 
 
 def _compute_mode(node: Node) -> list[Finding]:

@@ -66,6 +66,8 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("GC-GPU-005", WARNING, "facts", "GPUs do not take several processes (compute mode)", "node",
      "when a GPU takes none"),
     ("GC-GPU-006", ERROR, "facts", "PyTorch has no code for the GPUs of a node", "node"),
+    ("GC-GPU-007", WARNING, "facts", "RDMA devices cannot reach the memory of the GPUs", "node"),
+    ("GC-GPU-008", WARNING, "facts", "PCIe switches redirect data between GPUs and RDMA devices (ACS)", "node"),
     ("GC-HOST-001", ERROR, "all", "a node gave no answer to a step",
      "node; nobody where nodes refuse a value of the check"),
     ("GC-HOST-002", ERROR, "all", "the check could not start on a node", "node; nobody where the controller was away"),

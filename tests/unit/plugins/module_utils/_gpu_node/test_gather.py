@@ -189,6 +189,42 @@ def test_a_machine_with_eight_gpus(node: Path) -> None:
     ]
 
 
+def behind_a_switch(node: Path, configuration: bytes) -> None:
+    """A GPU and a card for RDMA below one switch, both below ports with this configuration space."""
+    devices = node / "sys/bus/pci/devices"
+    switch = "0000:15:01.0/0000:16:00.0"
+    for address, way in (
+        ("0000:1b:00.0", f"{switch}/0000:17:00.0/0000:1b:00.0"),
+        ("0000:17:00.0", f"{switch}/0000:17:00.0"),
+        ("0000:17:01.0", f"{switch}/0000:17:01.0"),
+        ("0000:18:00.0", f"{switch}/0000:17:01.0/0000:18:00.0"),
+    ):
+        real = node / "sys/devices/pci0000:15" / way
+        real.mkdir(parents=True, exist_ok=True)
+        if (devices / address).is_dir():
+            (devices / address).rename(real / "moved")
+            for file in list((real / "moved").iterdir()):
+                file.rename(real / file.name)
+            (real / "moved").rmdir()
+        (real / "config").write_bytes(configuration)
+        (devices / address).symlink_to(f"../../../devices/pci0000:15/{way}")
+    card = node / "sys/class/infiniband/mlx5_0"
+    card.mkdir(parents=True)
+    (card / "device").symlink_to("../../../devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:01.0/0000:18:00.0")
+
+
+@pytest.mark.parametrize(("control", "ports"), [(0x1D, ["0000:17:00.0", "0000:17:01.0"]), (0, [])])
+def test_ports_that_redirect_between_a_gpu_and_a_card(
+    node: Path, configuration: Callable[[int], bytes], control: int, ports: list[str]
+) -> None:
+    behind_a_switch(node, configuration(control))
+    found = facts(node)
+    assert found["rdma"] == {"devices": ["mlx5_0"], "peer_memory": False, "redirecting_ports": ports}
+    assert len(found["pci"]["gpus"]) == 8
+    write(node, {"sys/module/nvidia_peermem/version": "580.95.05\n"})
+    assert facts(node)["rdma"]["peer_memory"] is True
+
+
 def test_open_mpi_of_the_site(node: Path) -> None:
     script(node, "opt/openmpi/bin/ompi_info", "echo 'Open MPI v5.0.11'")
     assert facts(node, openmpi_prefix="/opt/openmpi")["openmpi"] == "5.0.11"
@@ -208,6 +244,7 @@ def test_nothing_at_all_has_every_key(node: Path, tmp_path: Path) -> None:
         "smi_problem": "",
         "cuda_problem": "",
         "cuda_gpus": [],
+        "rdma": {"devices": [], "peer_memory": False, "redirecting_ports": []},
         "fabric_manager": {"version": "", "active": None},
         "persistence_active": None,
         "cuda": {"versions": [], "default": "", "driver_supports": ""},

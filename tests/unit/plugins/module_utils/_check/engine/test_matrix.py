@@ -582,6 +582,51 @@ def test_gpus_for_which_torch_has_no_code() -> None:
     assert found.evidence == ("torch.cuda.get_arch_list() on n2: sm_100, sm_120, compute_120",)
 
 
+def of_rdma(peer_memory: bool = False, ports: list[str] | None = None, devices: str = "mlx5_0") -> dict[str, Any]:
+    return {"devices": devices.split(), "peer_memory": peer_memory, "redirecting_ports": ports or []}
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "told"),
+    [
+        ("proprietary", of_rdma(), True),
+        ("proprietary", of_rdma(peer_memory=True), False),
+        ("proprietary", of_rdma(devices=""), False),
+        ("open", of_rdma(), False),
+        ("", of_rdma(), False),
+    ],
+)
+def test_rdma_devices_that_cannot_reach_the_memory_of_gpus(kind: str, said: dict[str, Any], told: bool) -> None:
+    lab = Lab()
+    lab.facts["n2"]["driver"]["kind"] = kind
+    lab.facts["n2"]["rdma"] = said
+    found = lab.findings
+    assert [(one.id, one.severity, one.hosts) for one in found] == (
+        [("GC-GPU-007", "warning", ("n2",))] if told else []
+    )
+    for one in found:
+        assert "nvidia_peermem is not loaded, and the proprietary modules with kernel 5.14.0" in one.cause
+        assert one.evidence == ("RDMA devices of n2: mlx5_0",)
+    # Without GPUs there is nothing to reach.
+    lab = Lab(plain)
+    lab.facts["n2"] |= {"rdma": said, "driver": lab.facts["n2"]["driver"] | {"kind": kind}}
+    assert lab.findings == []
+
+
+def test_switches_that_redirect_between_gpus_and_rdma_devices() -> None:
+    lab = Lab()
+    lab.facts["n2"]["rdma"] = of_rdma(ports=["0000:17:00.0", "0000:17:01.0"])
+    (found,) = lab.findings
+    assert (found.id, found.severity, found.hosts) == ("GC-GPU-008", "warning", ("n2",))
+    assert "2 ports, such as 0000:17:00.0" in found.cause
+    ports = "-s 0000:17:00.0 ECAP_ACS+6.w=0000 -s 0000:17:01.0 ECAP_ACS+6.w=0000"
+    assert found.command.endswith(f'"setpci {ports}"')
+    # A command holds nothing that a node has made up.
+    lab.facts["n2"]["rdma"]["redirecting_ports"][1] = "$(reboot)"
+    (found,) = lab.findings
+    assert found.id == "GC-GPU-008" and found.command == ""
+
+
 def test_gpus_without_any_driver() -> None:
     lab = Lab()
     for facts in lab.facts.values():

@@ -34,6 +34,8 @@ FACTS: dict[str, Any] = {
         }
     ],
     "smi_problem": "",
+    "cuda_gpus": [{"capability": "9.0", "mode": "exclusive process"}],
+    "rdma": {"devices": ["mlx5_0"], "peer_memory": False, "redirecting_ports": ["0000:17:00.0"]},
     "fabric_manager": {"version": "580.95.05", "active": True},
     "persistence_active": True,
     "cuda": {"versions": ["12.8"], "default": "12.8"},
