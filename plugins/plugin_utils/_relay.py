@@ -41,8 +41,9 @@ class ActionModule(ActionBase):
         result: dict[str, Any] = super().run(tmp, task_vars)
         wrap_async = bool(self._task.async_val) and not self._connection.has_native_async
         arguments = {**self._task.args, **self.added()}
-        answer = self._execute_module(module_args=arguments, task_vars=task_vars, wrap_async=wrap_async)
-        answer = sanitize.from_node(answer)
+        answer = sanitize.from_node(
+            self._execute_module(module_args=arguments, task_vars=task_vars, wrap_async=wrap_async)
+        )
         keys = documented(str(self._task.action).rpartition(".")[2])
         result.update(_answers.listed(answer, (*keys, *OF_ASYNC) if wrap_async else keys))
         return result

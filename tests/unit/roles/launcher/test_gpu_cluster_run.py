@@ -769,6 +769,14 @@ def test_without_its_explainer_a_job_ends_as_ever(running: Connected, monkeypatc
     assert program.explain(["x"]) == 69
 
 
+def test_ranks_that_are_killed_because_the_job_ends_explain_nothing(running: Connected, explainer: Path) -> None:
+    running.fails(0, 0, 1)
+    running.launcher.settled_at = time.monotonic() - 1
+    running.fails(1, 2, 0, 9)
+    running.launcher.verdict()
+    assert "exit code 1" in running.said[1] and "signal 9" not in running.said[1]
+
+
 def test_nothing_is_explained_to_who_has_stopped_the_job(running: Connected, explainer: Path) -> None:
     running.launcher.on_line(running.launcher.nodes[0], 0, "err", "closed")
     running.launcher.signalled(2)

@@ -12,6 +12,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
 
 #: Text, cause, and the names in it.  Addresses and host names were replaced by those of documentation.
 RECORDED = [
+    ("gpu-cluster-run: this rank ended with signal 9 (SIGKILL)", causes.RESOURCES, {}),
     # Python and the shell.
     ("Fatal Python error: init_fs_encoding: failed to get the Python codec", causes.PYTORCH, {}),
     ("ModuleNotFoundError: No module named 'encodings'", causes.PYTORCH, {}),
