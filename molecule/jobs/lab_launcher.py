@@ -113,11 +113,13 @@ def write(cluster: Cluster, name: str, path: str, text: str) -> None:
 
 def prepare(cluster: Cluster) -> None:
     """A folder with the scripts, the same on all nodes."""
-    training = Path(__file__).with_name("train_ddp.py").read_text(encoding="utf-8")
+    scripts = {
+        name: Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("train_ddp.py", "failing.py")
+    }
     for name in cluster.hosts:
         cluster.shell(name, f"rm -rf {FOLDER} && mkdir {FOLDER} && chown train: {FOLDER}")
-        write(cluster, name, f"{FOLDER}/train_ddp.py", training)
-        write(cluster, name, f"{FOLDER}/worker.py", WORKER)
+        for script, text in {**scripts, "worker.py": WORKER}.items():
+            write(cluster, name, f"{FOLDER}/{script}", text)
 
 
 def clean(cluster: Cluster) -> None:

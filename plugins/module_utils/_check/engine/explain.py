@@ -21,6 +21,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.lookup import SYSTEM, Match
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.reading import (
     Known,
+    as_cause,
     is_harmless,
     read,
 )
@@ -111,7 +112,7 @@ class Cluster:
 def explain(processes: Sequence[Process], cluster: Cluster | None = None) -> list[Explanation]:
     """The causes, best first; empty where no line looks like an error."""
     cluster = cluster or Cluster()
-    said = [one for process in processes for one in _said(process, cluster)]
+    said = [_of_world(one, processes) for process in processes for one in _said(process, cluster)]
     groups: dict[tuple[object, ...], list[_Said]] = {}
     for one in said:
         what = (one.match.id, one.match.text.says) if one.match else (UNKNOWN, one.line.text)
@@ -146,6 +147,17 @@ def _said(process: Process, cluster: Cluster) -> list[_Said]:
     ):
         return list(found.values())
     return [_Said(process, _whole(process, number), None), *found.values()]
+
+
+def _of_world(one: _Said, processes: Sequence[Process]) -> _Said:
+    """A rank that is waited for and is none of the job's: the ranks have different world sizes."""
+    ranks = {process.rank for process in processes if process.rank is not None}
+    named = one.match.names.ranks if one.match and one.match.id == causes.STOPPED else ()
+    if one.match is None or not named or len(ranks) < 2 or ranks != set(range(len(ranks))) or min(named) < len(ranks):
+        return one
+    says = f"rank {min(named)} is waited for, and the job has the ranks 0 to {len(ranks) - 1}: world sizes differ"
+    names = replace(one.match.names, ranks=())
+    return replace(one, match=replace(as_cause(one.match, causes.DISAGREE, says), names=names))
 
 
 def _own_error(process: Process, known: set[int], warned: bool) -> int | None:

@@ -749,12 +749,18 @@ def explainer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_failed_job_is_explained_by_what_all_ranks_have_written(running: Connected, explainer: Path) -> None:
     first, second, third = running.launcher.nodes
+    running.launcher.on_rank(third, 3, 0)
     running.launcher.on_line(first, 0, "err", "closed")
     running.launcher.on_line(second, None, "out", "of torchrun")
     running.fails(1, 2, 7)
     running.launcher.on_ended(third, 1, 0, ["its last words"])
     assert running.launcher.verdict() == 7
-    lines = ["[n1:0] closed", "[n2] of torchrun", "[n2:2] gpu-cluster-run: this rank ended with exit code 7"]
+    lines = [
+        "[n3:3] gpu-cluster-run: this rank has started",
+        "[n1:0] closed",
+        "[n2] of torchrun",
+        "[n2:2] gpu-cluster-run: this rank ended with exit code 7",
+    ]
     assert running.said[1] == "\n    ".join(
         ["why, by what all ranks have written:", *(f"seen: {line}" for line in lines)]
     )
@@ -785,13 +791,14 @@ def test_nothing_is_explained_to_who_has_stopped_the_job(running: Connected, exp
 
 def test_what_is_kept_of_the_ranks_has_bounds() -> None:
     heard = program.Heard()
+    heard.add("[n2:1] this rank has started", keep=True)
     heard.add("[n1:0] first error")
     for number in range(3 * program.KEPT_LAST):
         heard.add(f"[n1:0] step {number}" + "x" * 10_000)
     heard.add("[n1:0] last error")
     lines = heard.text().splitlines()
-    assert lines[0] == "[n1:0] first error" and lines[-1] == "[n1:0] last error"
-    assert len(lines) == program.KEPT_LAST + 1 and max(map(len, lines)) == program.KEPT_CHARACTERS
+    assert lines[:2] == ["[n2:1] this rank has started", "[n1:0] first error"] and lines[-1] == "[n1:0] last error"
+    assert len(lines) == program.KEPT_LAST + 2 and max(map(len, lines)) == program.KEPT_CHARACTERS
 
 
 def test_a_peer_that_was_stopped_is_not_the_cause(running: Connected) -> None:

@@ -118,17 +118,15 @@ def corrected(match: Match, known: Known) -> Match:
     """The match, or what it has to mean by what is known of the cluster."""
     limit = match.text.limit
     if limit and known.limits.get(limit) == UNLIMITED:
-        return _as(match, causes.RDMA, f"{match.text.otherwise}; the limit {limit} is unlimited on this node")
+        return as_cause(match, causes.RDMA, f"{match.text.otherwise}; the limit {limit} is unlimited on this node")
     if match.id in CONNECTING and match.software != "ssh":
         for name in match.names.addresses:
             why = _leads_nowhere(name.partition("%")[0], known)
             if why:
-                return _as(match, causes.INTERFACE, why)
+                return as_cause(match, causes.INTERFACE, why)
     for interface in match.names.interfaces:
         if match.id in CONNECTING and VIRTUAL.match(interface):
-            return _as(
-                match, causes.INTERFACE, f"a connection was tried over {interface}, which leads to no other node"
-            )
+            return _as(match, causes.INTERFACE, f"it connects over {interface}, which leads to no other node")
     return match
 
 
@@ -149,7 +147,7 @@ def _leads_nowhere(name: str, known: Known) -> str:
     return ""
 
 
-def _as(match: Match, cause: str, says: str) -> Match:
+def as_cause(match: Match, cause: str, says: str) -> Match:
     """The match with another meaning; sure, because it follows from facts."""
     text: Text = replace(match.text, cause=cause, says=says, fix="", command="", limit="")
     return replace(match, id=cause, what=f"{FINDINGS[cause].title}: {says}", text=text)

@@ -74,6 +74,14 @@ def test_who_has_no_word_of_a_victim_is_the_suspect() -> None:
     assert first("\n".join(lines)) == ("STOPPED", ["n3"])
 
 
+def test_a_rank_that_is_none_of_the_job_tells_of_other_world_sizes() -> None:
+    text = "".join(f"[n{rank + 1}:{rank}] gpu-cluster-run: this rank has started\n" for rank in range(3))
+    waits = "[n3:2] DistStoreError: wait timeout after 10000ms, keys: /default_pg/0//cpu//0/{0}\n"
+    (found,) = explained(text + waits.format(3))
+    assert (found.cause, found.about) == ("DISAGREE", []) and "the ranks 0 to 2" in found.title
+    assert first(text + waits.format(1)) == ("STOPPED", ["n2"])
+
+
 def test_where_most_are_silent_nobody_is_accused() -> None:
     lines = [f"[n{rank + 1}:{rank}] " + (WATCHDOG.format(rank) if rank == 2 else "step 7") for rank in range(4)]
     assert first("\n".join(lines)) == ("STOPPED", [])
