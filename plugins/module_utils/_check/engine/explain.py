@@ -112,7 +112,8 @@ class Cluster:
 def explain(processes: Sequence[Process], cluster: Cluster | None = None) -> list[Explanation]:
     """The causes, best first; empty where no line looks like an error."""
     cluster = cluster or Cluster()
-    said = [_of_world(one, processes) for process in processes for one in _said(process, cluster)]
+    alone = len({process.host for process in processes if process.host}) < 2
+    said = [_of_world(one, processes) for process in processes for one in _said(process, cluster, alone)]
     groups: dict[tuple[object, ...], list[_Said]] = {}
     for one in said:
         what = (one.match.id, one.match.text.says) if one.match else (UNKNOWN, one.line.text)
@@ -127,17 +128,18 @@ def _first(group: Sequence[_Said]) -> tuple[int, int]:
     return (min(seconds) if len(seconds) == len(group) else 86400, min(one.line.number for one in group))
 
 
-def _said(process: Process, cluster: Cluster) -> list[_Said]:
+def _said(process: Process, cluster: Cluster, alone: bool) -> list[_Said]:
     """What one process says, each meaning once, and its own error that no table knows.
 
     That one counts unless the process has said before it what it is about, or says anything else of itself or the job.
+    alone: all processes are on one node, where any interface will do.
     """
     known = replace(cluster.known, limits=cluster.limits.get(process.host, cluster.known.limits))
     readings = read((one.text for one in process.lines), known)
     found: dict[tuple[str, str], _Said] = {}
     for one in readings:
         line = process.lines[one.line - 1]
-        note = bool(INFORMATION.search(line.text))
+        note = bool(INFORMATION.search(line.text)) and (alone or one.match.id != causes.INTERFACE)
         found.setdefault((one.match.id, one.match.text.says), _Said(process, line, one.match, note))
     strong = [one for one in found.values() if one.match and not one.note and not one.match.text.weak]
     warned = any("NCCL WARN" in one.line.text for one in strong)

@@ -79,14 +79,14 @@ CAUSES = {
             RDMA,
             "RDMA",
             "look at the state, the MTU and the GID index of the RDMA ports at both ends",
-            LEFT_ALONE,
+            (*LEFT_ALONE, "GC-NODE-", "GC-NCCL-"),
             command="ibstat",
         ),
         Cause(
             PYTORCH,
             "PYTORCH",
             "install the environment again",
-            ("GC-VER-001",),
+            ("GC-VER-001", "GC-GPU-006"),
             command=fixes.site("torch_runtime"),
         ),
         Cause(

@@ -28,8 +28,6 @@ MOST_CHARACTERS = 4000
 MOST_FRAMED = 60
 #: The bridge that Docker makes on every machine (docs.docker.com, dockerd --bip).
 DOCKER = ip_network("172.17.0.0/16")
-#: Cards that lead to containers and virtual machines of the same machine, or nowhere.
-VIRTUAL = re.compile(r"(?:lo|docker|veth|virbr|br-|cni|flannel|cali|podman|tun|tap|dummy)[\w.-]*$|lo$")
 HARMLESS = re.compile("|".join(torch.HARMLESS)) if torch.HARMLESS else None
 #: Texts of attempts to connect, which an address that leads nowhere explains.
 CONNECTING = (causes.BLOCKED,)
@@ -124,9 +122,6 @@ def corrected(match: Match, known: Known) -> Match:
             why = _leads_nowhere(name.partition("%")[0], known)
             if why:
                 return as_cause(match, causes.INTERFACE, why)
-    for interface in match.names.interfaces:
-        if match.id in CONNECTING and VIRTUAL.match(interface):
-            return _as(match, causes.INTERFACE, f"it connects over {interface}, which leads to no other node")
     return match
 
 

@@ -116,6 +116,13 @@ def test_information_is_a_note_and_comes_last() -> None:
     assert [(one.cause, one.severity) for one in explained(text)] == [("STOPPED", "error"), ("RDMA", "note")]
 
 
+def test_an_interface_that_leads_nowhere_is_a_note_on_one_node_only() -> None:
+    line = "n1:5:6 [0] NCCL INFO Bootstrap: Using lo:127.0.0.1<0>\n"
+    closed = "n{0}:7:8 [0] NCCL WARN socketProgress: Connection closed by remote peer n1<47428>\n"
+    assert [one.severity for one in explained(line + closed.format(1))] == ["error", "note"]
+    assert first(line + closed.format(2)) == ("INTERFACE", ["n1"])
+
+
 def test_what_many_say_is_one_cause() -> None:
     (found,) = explained("".join(f"[n{rank + 1}:{rank}] {FULL}\n" for rank in range(4)))
     assert found.processes == 4 and found.about == ["n1", "n2", "n3", "n4"]
