@@ -9,6 +9,7 @@ says of others, then the bare words of the C library, and texts that only wrap a
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -45,6 +46,11 @@ TABLES = {
 }
 #: Lines about RDMA, where the words of the C library mean something else.
 ABOUT_RDMA = re.compile(r"\bibv_|NET/IB|\bUCX\b|\bmlx[45]", re.IGNORECASE)
+#: Software, text, its expression, and the skeletons of letters of which one has to be in a line.
+Rule = tuple[str, Text, "re.Pattern[str]", tuple[str, ...]]
+_NUMBER = re.compile(r"\d+")
+#: Kinds of lines that are kept in memory.
+KEPT = 8192
 #: No shorter run of letters saves time.
 LEAST_LITERAL = 4
 _END = "\0"
@@ -100,12 +106,9 @@ def match(text: str, versions: Mapping[str, str] | None = None) -> Match | None:
     versions: ``torch``, ``nccl``, ``open_mpi`` and ``ucx`` of the node that printed it, as far as known.
     """
     line = " ".join(text.split())
-    small = line.lower()
     about_rdma = ABOUT_RDMA.search(line)
-    for software, one, pattern, needed in RULES:
-        if (needed and not any(word in small for word in needed)) or (about_rdma and software == SYSTEM):
-            continue
-        found = pattern.search(line)
+    for software, one, pattern, _needed in _candidates(skeleton(line)):
+        found = None if about_rdma and software == SYSTEM else pattern.search(line)
         if found:
             version = (versions or {}).get(software, "").split("+")[0]
             return Match(
@@ -119,12 +122,23 @@ def match(text: str, versions: Mapping[str, str] | None = None) -> Match | None:
     return None
 
 
-def _rules() -> Iterator[tuple[str, Text, re.Pattern[str], tuple[str, ...]]]:
+def skeleton(line: str) -> str:
+    """A line in small letters and without its numbers: what lines of one kind have in common."""
+    return _NUMBER.sub("0", line.lower())
+
+
+@functools.lru_cache(KEPT)
+def _candidates(line: str) -> tuple[Rule, ...]:
+    """The rules whose letters are in the skeleton of a line.  A job writes millions of lines of few kinds."""
+    return tuple(one for one in RULES if not one[3] or any(word in line for word in one[3]))
+
+
+def _rules() -> Iterator[Rule]:
     """All texts in the order in which they are tried."""
     order = [(software, one) for software, table in TABLES.items() for one in table]
     order.sort(key=lambda entry: (entry[1].weak, entry[0] == SYSTEM and entry[1].about != SELF, entry[1].about != SELF))
     for software, one in order:
-        yield software, one, re.compile(one.words, re.IGNORECASE), literals(one.words)
+        yield software, one, re.compile(one.words, re.IGNORECASE), tuple(map(skeleton, literals(one.words)))
 
 
 def literals(words: str) -> tuple[str, ...]:
