@@ -12,6 +12,7 @@ import itertools
 import json
 import os
 import random
+import re
 import selectors
 import subprocess
 import sys
@@ -109,6 +110,67 @@ def test_chosen_members_have_the_order_that_was_typed(cluster: Any) -> None:
     assert [(job["name"], job["first"]) for job in jobs] == [("n3", 0), ("n1", 4)]
     assert jobs[1]["master"] == "192.0.2.13"
     assert [job["name"] for job in planned(cluster, "--num-nodes", "2", "train.py")] == ["n1", "n2"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "names"),
+    [
+        ("gpu[01-03,07],n1", ["gpu01", "gpu02", "gpu03", "gpu07", "n1"]),
+        ("n[9-11]", ["n9", "n10", "n11"]),
+        ("a[1-2]b, c", ["a1b", "a2b", "c"]),
+        ("n[3-1]", ["n3-1"]),
+        ("n[0-99999999]", ["n0-99999999"]),
+        ("n[1", ["n1"]),
+    ],
+)
+def test_ranges_of_names(typed: str, names: list[str]) -> None:
+    """A range that is none stays, and is then no member."""
+    assert program.expand(typed) == names
+
+
+def test_nodes_by_range_and_without_some(cluster: Any) -> None:
+    assert [job["name"] for job in planned(cluster, "--nodes", "n[2-3,1]", "train.py")] == ["n2", "n3", "n1"]
+    assert [job["name"] for job in planned(cluster, "--exclude", "n[1-2]", "train.py")] == ["n3"]
+    assert [job["name"] for job in planned(cluster, "--exclude", "n1", "--num-nodes", "1", "train.py")] == ["n2"]
+    assert [job["name"] for job in planned(cluster, "--nodes", "n1,n2", "--exclude", "n1", "train.py")] == ["n2"]
+    assert refused(cluster, "--exclude", "n9", "train.py") == ["--exclude: 'n9' is no member, these are: n1, n2, n3"]
+    assert refused(cluster, "--exclude", "n[1-3]", "train.py") == ["--exclude: no node is left"]
+    assert refused(cluster, "--exclude", "n1", "--num-nodes", "3", "train.py") == [
+        "--num-nodes 3: give 1 to 2, the nodes of the cluster"
+    ]
+
+
+def test_a_module(cluster: Any) -> None:
+    job = planned(cluster, "-m", "trainer.main", "--lr", "1")[0]
+    assert job["command"] == ["/opt/torch/bin/python", "-u", "-m", "trainer.main", "--lr", "1"]
+    assert program.node_problems(dict(job, cwd="/", python="/bin/sh", address="127.0.0.1"))[0].startswith("/etc/")
+    assert refused(cluster, "-m", "trainer/main.py") == ["-m 'trainer/main.py': this is no name of a module"]
+
+
+def test_options_of_torchrun_have_a_hint() -> None:
+    for typed, words in ((["--nnodes", "2"], "--num-nodes N"), (["--nproc_per_node=8"], "--nproc-per-node N")):
+        with pytest.raises(program.Refused) as caught:
+            program.make_parser().parse_args([*typed, "train.py"])
+        assert any(words in reason for reason in caught.value.reasons), caught.value.reasons
+
+
+def test_the_version_is_that_of_the_collection(capsys: pytest.CaptureFixture[str]) -> None:
+    version = re.search(r"^version: (\S+)", (PROJECT / "galaxy.yml").read_text(), re.MULTILINE)
+    with pytest.raises(SystemExit) as caught:
+        program.make_parser().parse_args(["--version"])
+    assert version and caught.value.code == 0 and capsys.readouterr().out == f"gpu-cluster-run {version[1]}\n"
+
+
+def test_lines_of_one_rank_alone(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    running = Connected(cluster, "--only-rank", "2")
+    shown: list[str] = []
+    monkeypatch.setattr(running.launcher.screen, "show", lambda _stream, text, **_more: shown.append(text))
+    first, second, _third = running.launcher.nodes
+    running.launcher.on_line(first, 0, "out", "a")
+    running.launcher.on_line(second, 2, "out", "b")
+    running.launcher.on_line(second, None, "out", "c")
+    assert shown == ["[n2:2] b", "[n2] c"] and "[n1:0] a" in running.launcher.heard.text()
+    assert refused(cluster, "--only-rank", "5", "train.py") == ["--only-rank 5: give 0 to 4, the ranks of this job"]
 
 
 def test_a_program_that_is_no_python_runs_as_it_is(cluster: Any) -> None:
