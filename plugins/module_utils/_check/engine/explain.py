@@ -31,6 +31,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     SELF,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import FINDINGS
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import mpi_output
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.names import spelled
 
 UNKNOWN = "UNKNOWN"
@@ -138,15 +139,15 @@ def _said(process: Process, cluster: Cluster, alone: bool) -> list[_Said]:
     readings = read((one.text for one in process.lines), known)
     found: dict[tuple[str, str], _Said] = {}
     for one in readings:
-        line = process.lines[one.line - 1]
+        # A block of Open MPI is one text.
+        line = process.lines[one.line - 1]._replace(text=one.text)
         note = bool(INFORMATION.search(line.text)) and (alone or one.match.id != causes.INTERFACE)
         found.setdefault((one.match.id, one.match.text.says), _Said(process, line, one.match, note))
     strong = [one for one in found.values() if one.match and not one.note and not one.match.text.weak]
     warned = any("NCCL WARN" in one.line.text for one in strong)
     number = _own_error(process, {one.line for one in readings}, warned)
-    if number is None or any(
-        one.match and (one.match.text.about != PEER or process.lines.index(one.line) < number) for one in strong
-    ):
+    before = {one.text for one in readings if number is not None and one.line <= number}
+    if number is None or any(one.match and (one.match.text.about != PEER or one.line.text in before) for one in strong):
         return list(found.values())
     return [_Said(process, _whole(process, number), None), *found.values()]
 
@@ -233,7 +234,8 @@ def _about(group: Sequence[_Said], processes: Sequence[Process], said: Sequence[
     """Whom it accuses."""
     match = group[0].match
     if match is None or match.text.about == SELF:
-        return list(dict.fromkeys(name for name in (_name(one.process) for one in group) if name))
+        named_as = (_name(one.process) or mpi_output.speaker(one.line.text) for one in group)
+        return list(dict.fromkeys(name for name in named_as if name))
     named: dict[str, int] = {}
     for one in group:
         if one.match is None:

@@ -81,7 +81,7 @@ INTERFACES = (
         command="ip -brief address",
     ),
     Text(
-        r"An invalid value was given for \w+_if_(?:in|ex)clude|Unknown interface name",
+        r"An invalid value was given for \w+_if_(?:in|ex)clude|Unknown interface name|\] invalid interface \"",
         causes.INTERFACE,
         SELF,
         "a variable of Open MPI names an interface that is not there",

@@ -123,6 +123,15 @@ def test_an_interface_that_leads_nowhere_is_a_note_on_one_node_only() -> None:
     assert first(line + closed.format(2)) == ("INTERFACE", ["n1"])
 
 
+def test_a_block_of_open_mpi_is_shown_whole_and_names_its_node() -> None:
+    ruler = "-" * 74
+    block = "An invalid value was given for btl_tcp_if_include.  This\nvalue will be ignored.\n\n"
+    block += "  Local host: n3\n  Value:      eth9"
+    (found,) = explained(f"started\n{ruler}\n{block}\n{ruler}\n")
+    assert (found.cause, found.about, found.line) == ("INTERFACE", ["n3"], 2)
+    assert found.text.endswith("Local host: n3 Value: eth9")
+
+
 def test_what_many_say_is_one_cause() -> None:
     (found,) = explained("".join(f"[n{rank + 1}:{rank}] {FULL}\n" for rank in range(4)))
     assert found.processes == 4 and found.about == ["n1", "n2", "n3", "n4"]

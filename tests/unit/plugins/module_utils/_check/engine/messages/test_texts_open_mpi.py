@@ -63,6 +63,7 @@ SIGNAL = "mpirun noticed that process rank 3 with PID 4711 on node n2 exited on 
 START = "while attempting to start process rank 2.\n"
 
 RECORDED: list[tuple[str, str, dict[str, tuple[object, ...]]]] = [
+    ('[n2][[1,1],1][btl_tcp_component.c:1114:create_instances] invalid interface "eth9"', causes.INTERFACE, {}),
     # Addresses and interfaces.
     (
         INVALID.format("btl_tcp_if_include", "eth9") + "  Message:    Unknown interface name",
