@@ -53,8 +53,9 @@ WITH_DOMAINS = {AGENT, ENGINE, CLI}
 THIRD_PARTY = {AGENT: {"torch"}}
 #: What the engine, and all that it imports, takes of the standard library.
 PURE = {
-    *("__future__", "bisect", "calendar", "collections", "dataclasses", "datetime", "difflib", "errno", "hashlib"),
-    *("heapq", "ipaddress", "itertools", "json", "math", "re", "shlex", "statistics", "struct", "traceback", "typing"),
+    *("__future__", "bisect", "calendar", "collections", "dataclasses", "datetime", "difflib", "errno", "functools"),
+    *("hashlib", "heapq", "ipaddress", "itertools", "json", "math", "re", "shlex", "statistics", "struct"),
+    *("traceback", "typing"),
 }
 #: A module that can do more: to who may import it all the same, and why.
 IMPURE = {
