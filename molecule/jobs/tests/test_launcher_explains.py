@@ -17,7 +17,7 @@ WHY = "gpu-cluster-run: why, by what all ranks have written:"
 DROP = """\
 nft -f - <<'RULES'
 table inet lab_explains {
-  chain input { type filter hook input priority -10; tcp flags syn tcp dport 32768-60999 drop; }
+  chain input { type filter hook input priority -10; tcp flags & (syn|ack) == syn tcp dport 32768-60999 drop; }
 }
 RULES
 """
@@ -66,6 +66,7 @@ def test_a_killed_rank_says_why(cluster: Cluster) -> None:
     assert lines[0].startswith(f"RESOURCES: {list(cluster.hosts)[2]}: ") and "killed from outside" in lines[0]
 
 
+@pytest.mark.long
 def test_blocked_ports_say_why(cluster: Cluster) -> None:
     """The node that drops connections is not the one that prints the error."""
     node = next(iter(cluster.hosts))

@@ -28,7 +28,8 @@ MOST_CHARACTERS = 4000
 MOST_FRAMED = 60
 #: The bridge that Docker makes on every machine (docs.docker.com, dockerd --bip).
 DOCKER = ip_network("172.17.0.0/16")
-HARMLESS = re.compile("|".join(torch.HARMLESS)) if torch.HARMLESS else None
+#: Python's own warnings, ``/usr/lib/x.py:12: UserWarning: text``, and what torch writes also where all is well.
+HARMLESS = re.compile("|".join([r"^\S+:\d+: \w*Warning: ", *torch.HARMLESS]))
 #: Texts of attempts to connect, which an address that leads nowhere explains.
 CONNECTING = (causes.BLOCKED,)
 #: The value of a limit that is none, as the facts have it.
@@ -109,7 +110,7 @@ def closest(readings: Iterable[Reading]) -> Reading | None:
 
 def is_harmless(line: str) -> bool:
     """Whether a program writes this also where all is well, or only because another one has ended."""
-    return bool(HARMLESS and HARMLESS.search(line))
+    return bool(HARMLESS.search(line))
 
 
 def corrected(match: Match, known: Known) -> Match:

@@ -31,6 +31,14 @@ def test_nothing_that_looks_like_an_error() -> None:
     assert explained("[n1:0] epoch 1 loss 0.5\n[n2:1] epoch 1 error rate 0.1\n") == []
 
 
+def test_a_warning_of_python_is_no_error() -> None:
+    """What torch without NumPy writes in every rank."""
+    warning = (
+        "/opt/torch/subclass.py:7: UserWarning: Failed to initialize NumPy: No module named 'numpy' (Triggered at x)"
+    )
+    assert explained(f"[n1:0] {warning}\n[n2:1] {warning}\n") == []
+
+
 def test_what_a_process_says_of_itself_comes_before_what_others_say_of_it() -> None:
     text = f"[n1:0] {CLOSED}\n[n3:2] {CLOSED}\n[n2:1] {FULL}\n"
     assert first(text) == ("RESOURCES", ["n2"])
