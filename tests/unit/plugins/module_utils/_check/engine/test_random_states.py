@@ -46,7 +46,7 @@ LOOK = {
     "sum_is_right": True,
 }
 EVENTS: list[dict[str, Any]] = [
-    {"event": "ready", "torch": "2.13.0+cpu", "seconds": 2.5},
+    {"event": "ready", "torch": "2.13.0+cpu", "code": ["sm_90"], "seconds": 2.5},
     {"event": "late", "seconds": 1.0},
     {"event": "gpu"},
     {"event": "store"},
