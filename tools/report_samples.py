@@ -70,14 +70,10 @@ def healthy(count: int = 8, seed: int = 1) -> Report:
         return {one: {two: value() for two in names if two != one} for one in names}
 
     sizes = [_size(size, count, dice) for size in (4, 4096, 1048576, 16777216, 67108864)]
-    last = sizes[-1]
     return {
         "schema_version": REPORT_VERSION,
         "verdict": "PASSED",
-        "headline": (
-            f"PASSED: world {count}, {count} nodes, all_reduce over gloo exact in every iteration: "
-            f"64 MiB {last['seconds'] * 1e3:.3g} ms busbw {last['busbw_gb_per_s']:.3g} GB/s"
-        ),
+        "headline": f"PASSED: world {count}, {count} nodes, all_reduce over gloo exact in every iteration",
         "run_id": "20261121t200102z-k3x9ab",
         "started": "2026-11-21T20:01:02Z",
         "seconds": 17.1,

@@ -128,7 +128,7 @@ headline:
   description: The verdict as one sentence with its reason or its numbers.
   returned: when RV(done)
   type: str
-  sample: "PASSED: world 3, 3 nodes, all_reduce over gloo exact in every iteration: 4 KiB 0.61 ms busbw 0.00896 GB/s"
+  sample: "PASSED: world 3, 3 nodes, all_reduce over gloo exact in every iteration"
 culprits:
   description: Causes of errors by host.
   returned: when RV(done)

@@ -194,7 +194,8 @@ def test_a_full_folder_of_temporary_files_is_named_by_open_mpi(cluster: Cluster)
         cluster.shell(name, "umount /tmp")
     assert ended.code == 2 and ended.seconds < 60, ended.text
     assert list(ended.report["culprits"]) == [name], ended.text
-    assert f"{name}: the node has run out of something: Open MPI has no room" in ended.report["headline"], ended.text
+    assert f"{name}: the node has run out of something" in ended.report["headline"], ended.text
+    assert "Open MPI has no room" in ended.report["findings"][0]["cause"], ended.text
     assert ended.report["sizes"] != [], "the collective over gloo was through"
     assert cluster.left_over() == [] and cluster.on_all(OF_MPI) == []
 

@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import human_bytes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import step_times
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR
@@ -17,6 +17,11 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
 
 #: Of report.json.  Within one version keys are added and never removed or changed.
 REPORT_VERSION = 2
+
+#: Of the first line: what a terminal of two halves of a wide screen still shows in two rows.
+MOST_CHARACTERS = 159
+#: Where a sentence may end early: after a clause, or else after a word.
+_CLAUSE, _WORD = re.compile(r"[:;,](?= )| (?=\()"), re.compile(r" ")
 
 PASSED = "PASSED"
 FAILED = "FAILED"
@@ -129,28 +134,43 @@ def headline(
     unexplained: Sequence[Mapping[str, Any]],
     sizes: Sequence[Mapping[str, Any]],
 ) -> str:
-    """The answer as one sentence, with its reason or its numbers."""
+    """The answer as one short line: who, what, and how to fix it."""
     errors = [finding for finding in findings if finding.severity == ERROR]
     if run.check_mode:
         seen = f"{len(errors)} error(s), the first: {errors[0].cause}" if errors else "nothing wrong was seen"
-        return f"{NOT_VALIDATED}: check mode only looks, the mesh and the all_reduce were skipped; {seen}"
+        return brief(
+            f"{NOT_VALIDATED}: check mode only looks, the mesh and the all_reduce were skipped; {seen}", MOST_CHARACTERS
+        )
     if answer == FAILED:
-        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         if errors:
-            return f"{FAILED}: {errors[0].cause}. Fix: {errors[0].fix}{more}"
+            return _failed(errors[0], len(errors) - 1)
         if unexplained:
             first = f"the first on {unexplained[0]['host']}: {unexplained[0]['text']}"
-            return f"{FAILED}: strict, and nothing explains {len(unexplained)} text(s), {first}"
+            return brief(f"{FAILED}: strict, and nothing explains {len(unexplained)} text(s), {first}", MOST_CHARACTERS)
         return f"{FAILED}: no size was measured"
-    measured = ", ".join(
-        f"{human_bytes(one['size_bytes'])} {one['seconds'] * 1e3:.3g} ms busbw {one['busbw_gb_per_s']:.3g} GB/s"
-        for one in sizes
-    )
     nodes = len(run.plan["hosts"])
-    what = (
-        f"world {run.plan['world_size']}, {nodes} nodes, all_reduce over {run.backend} exact in every iteration: "
-        f"{measured}"
-    )
+    what = f"world {run.plan['world_size']}, {nodes} nodes, all_reduce over {run.backend} exact in every iteration"
     if answer == NOT_VALIDATED:
         return f"{NOT_VALIDATED}, {nodes} of {len(run.members)} members: {what}"
     return f"{PASSED}: {what}"
+
+
+def _failed(first: Finding, further: int) -> str:
+    """Its cause and its fix, each as far as there is room; a fix that is short leaves its room to the cause."""
+    more = f" (and {further} more)" if further else ""
+    room = MOST_CHARACTERS - len(f"{FAILED}: . Fix: {more}")
+    cause = brief(first.cause, max(room - len(first.fix), room * 7 // 10))
+    stop = "" if cause.endswith(".") else "."
+    return f"{FAILED}: {cause}{stop} Fix: {brief(first.fix, room - len(cause))}{more}"
+
+
+def brief(text: str, most: int) -> str:
+    """The beginning of a sentence, at most ``most`` characters, up to where its first clauses end."""
+    if len(text) <= most:
+        return text
+    ends = [one.start() for one in _CLAUSE.finditer(text, 0, most) if one.start() >= most // 2]
+    clauses = [end for end in ends if text.count("(", 0, end) == text.count(")", 0, end)]
+    if clauses:
+        return text[: clauses[-1]].rstrip()
+    words = [one.start() for one in _WORD.finditer(text, 0, most - 3)]
+    return text[: words[-1]] + " ..." if words else text[: most - 3] + "..."
