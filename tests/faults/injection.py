@@ -60,7 +60,7 @@ class Injected:
     """A fault that is there. what: for a person. hosts: whom the finding must name. ids: one of these it must have.
 
     words: what its cause must contain. ports: all the intervals that it must name, where it names intervals. also:
-    findings that must be there beside it.
+    findings that must be there beside it.  fix: what the fix of its finding begins with.
     """
 
     what: str
@@ -72,6 +72,7 @@ class Injected:
     ports: tuple[tuple[int, int], ...] = ()
     also: frozenset[str] = frozenset()
     arguments: tuple[str, ...] = ()
+    fix: str = ""
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,7 @@ def link(net: NetCluster, names: Sequence[str], rng: random.Random) -> Injected:
     bit, undo = filter_rule(net, target, "input", match, DROP)
     what = f"{target} drops the connections of {source}, and of nobody else"
     words = (f"{source} -> {target}", "drop")
-    return Injected(what, frozenset({source, target}), frozenset({"GC-NET-003"}), bit, undo, words, PLANNED)
+    return Injected(what, frozenset({target}), frozenset({"GC-NET-003"}), bit, undo, words, PLANNED)
 
 
 def between(net: NetCluster, names: Sequence[str], rng: random.Random) -> Injected:

@@ -147,7 +147,7 @@ def test_what_gloo_passes_by_luck_of_the_addresses_is_an_error(cluster: Cluster)
             ended = cluster.check()
         assert ended.code != 0 and list(ended.report["culprits"]) == [node], ended.text
         assert ("GC-NET-010" in [one["id"] for one in network(ended)]) == lucky
-        assert network(ended)[0]["id"] == "GC-NET-001" and "dropped" in ended.report["headline"]
+        assert network(ended)[0]["id"] == "GC-NET-001" and "dropped" in network(ended)[0]["cause"]
 
 
 def test_a_redirected_port_is_foreign_and_quoted(cluster: Cluster, chance: random.Random) -> None:

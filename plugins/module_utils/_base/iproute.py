@@ -33,7 +33,8 @@ class Link(NamedTuple):
     """An interface; numbers are 0 and texts are empty where ``ip`` prints none.
 
     The fields from ``kind`` to ``vlan_id`` need ``-details``.  kind: as of ``ip link add``, empty for a card.
-    permanent_mac: printed where it differs from ``mac``, as for the ports of a bond.  parent, vlan_id: of a VLAN.
+    permanent_mac: printed where it differs from ``mac``, as for the ports of a bond.  parent, vlan_id: of a VLAN.  xdp:
+    whether a program is attached to it.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Link(NamedTuple):
     max_mtu: int
     parent: str
     vlan_id: int
+    xdp: bool = False
 
 
 class Route(NamedTuple):
@@ -89,6 +91,11 @@ def batch_routes(text: str) -> list[Route]:
     return found
 
 
+def qdiscs(text: str) -> list[str]:
+    """The kinds of ``tc -json qdisc show``."""
+    return [str(entry.get("kind", "")) for entry in json.loads(text)]
+
+
 def neighbours(text: str) -> list[Neighbour]:
     """The entries of ``ip neighbour show``."""
     return [
@@ -117,6 +124,7 @@ def _link(entry: Mapping[str, Any]) -> Link:
         max_mtu=int(entry.get("max_mtu") or 0),
         parent=str(entry.get("link") or "") if kind == "vlan" else "",
         vlan_id=int(info.get("info_data", {}).get("id", 0)) if kind == "vlan" else 0,
+        xdp=bool(entry.get("xdp")),
     )
 
 

@@ -78,8 +78,8 @@ def look(
 
     listed = _said(run, facts_interfaces.ADDRESSES)
     links = facts_interfaces.parse(listed, [str(own["fabric_interface"])], read)
-    ways = _ways(run, peers)
-    neighbours = facts_interfaces.parse_neighbours(_said(run, facts_interfaces.NEIGHBOURS), peers.values())
+    ways = _ways(run, peers, own, links)
+    neighbours = _said(run, facts_interfaces.NEIGHBOURS)
     cards = facts_interfaces.all_of(listed)
     first, last = (int(port) for port in read("/proc/sys/net/ipv4/ip_local_port_range").split())
     found: dict[str, Any] = {
@@ -88,7 +88,8 @@ def look(
         "present": list(cards),
         "macs": sorted(set(filter(None, cards.values()))),
         "routes": ways,
-        "neighbours": neighbours,
+        "neighbours": facts_interfaces.parse_neighbours(neighbours, peers.values()),
+        "fixed_neighbours": facts_interfaces.parse_fixed(neighbours, peers.values()),
         "neighbour_tables": facts_interfaces.neighbour_tables(read),
         "duplicates": _duplicates(own, links, set(cards.values())),
         "ephemeral_range": [first, last],
@@ -99,6 +100,11 @@ def look(
         "rdma": _folder("/sys/class/infiniband"),
         "environment": facts_environment.of_libraries(),
         "packet_filter": _packet_filter(own, ways, plan),
+        "packet_programs": facts_interfaces.programs(
+            str(own["fabric_interface"]),
+            listed,
+            _said(run, [*facts_interfaces.QDISCS, str(own["fabric_interface"])]),
+        ),
         "denials": _denials(run),
         "host_keys": facts_host_keys.own(read, _folder),
         "known_hosts": _known_hosts(run, facts_host_keys.names(members, host, plan["ssh"]), user),
@@ -131,14 +137,17 @@ def _limited(argv: Sequence[str]) -> list[str]:
     return ["timeout", str(COMMAND_SECONDS), *argv]
 
 
-def _ways(run: Runner, peers: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+def _ways(
+    run: Runner, peers: Mapping[str, str], own: Mapping[str, Any], links: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
     if not peers:
         return {}
+    card, address = str(own["fabric_interface"]), names.canonical(str(own["fabric_address"]))
+    held = any(one.partition("/")[0] == address for one in links.get(card, {}).get("addresses", ()))
+    asked = facts_routes.questions(peers.values(), address if held else "")
     # Ends with 1 when there is no way to some of them.
-    _code, out, err = run(
-        _limited(facts_routes.COMMAND), data=facts_routes.questions(peers.values()), environ_update=ENVIRONMENT
-    )
-    return facts_routes.parse(peers, out, err)
+    _code, out, err = run(_limited(facts_routes.COMMAND), data=asked, environ_update=ENVIRONMENT)
+    return facts_routes.parse(peers, out, err, address if held else "", card)
 
 
 def _duplicates(own: Mapping[str, Any], links: Mapping[str, Any], macs: set[str]) -> list[dict[str, str]] | None:

@@ -13,6 +13,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import DOWN, UP
 
 ADDRESSES = ("ip", "-j", "address", "show")
+#: With a card behind it.
+QDISCS = ("tc", "-j", "qdisc", "show", "dev")
 NEIGHBOURS = ("ip", "-j", "neighbour", "show")
 #: Below net/ipv4/conf/<interface>. In force is the larger of this and the value of "all", for each of the three
 #: (Documentation/networking/ip-sysctl.rst of the kernel).
@@ -31,9 +33,9 @@ def parse(text: str, wanted: Iterable[str], read: Callable[[str], str]) -> dict[
     """The interfaces that carry addresses, and those that are wanted, out of ``ip -j address show``.
 
     read: gives the text of a file, empty when it cannot be read.  Each interface has ``mtu``, ``state`` (``up``,
-    ``down`` or ``no carrier``), ``mac``, ``addresses`` (with prefix length, no link-local ones), ``duplicated`` (of
-    these, the IPv6 ones that the kernel found with somebody else), ``speed_mbps`` (None when unknown), and the values
-    in force of ``SYSCTLS`` (0 where there are none).
+    ``down`` or ``no carrier``), ``mac``, ``arp`` (whether it asks for hardware addresses), ``addresses`` (with prefix
+    length, no link-local ones), ``duplicated`` (of these, the IPv6 ones that the kernel found with somebody else),
+    ``speed_mbps`` (None when unknown), and the values in force of ``SYSCTLS`` (0 where there are none).
     """
     names = set(wanted)
     found = {}
@@ -46,6 +48,7 @@ def parse(text: str, wanted: Iterable[str], read: Callable[[str], str]) -> dict[
             "mtu": link.mtu,
             "state": _state(link.flags),
             "mac": link.mac,
+            "arp": "NOARP" not in link.flags,
             "addresses": [_cidr(one) for one in held if not one.duplicated],
             "duplicated": [_cidr(one) for one in held if one.duplicated],
             "speed_mbps": _speed(read(f"/sys/class/net/{name}/speed")),
@@ -59,6 +62,19 @@ def all_of(text: str) -> dict[str, str]:
     return {link.name: link.mac for link in iproute.links(text or "[]") if link.name != "lo"}
 
 
+def programs(card: str, listed: str, qdiscs: str) -> list[str]:
+    """What looks at the packets of a card beside the packet filter, and may drop them; nobody can read what it does.
+
+    listed: out of ``ADDRESSES``; qdiscs: out of ``QDISCS`` for the card.
+    """
+    found = [
+        f"an eBPF program (XDP) on {card}" for link in iproute.links(listed or "[]") if link.name == card and link.xdp
+    ]
+    if any(kind in ("clsact", "ingress") for kind in iproute.qdiscs(qdiscs or "[]")):
+        found.append(f"traffic control (tc) with filters on {card}")
+    return found
+
+
 def parse_neighbours(text: str, addresses: Iterable[str]) -> dict[str, str]:
     """Address to hardware address of the entries that hold now, out of ``ip -j neighbour show``."""
     asked = set(addresses)
@@ -66,6 +82,16 @@ def parse_neighbours(text: str, addresses: Iterable[str]) -> dict[str, str]:
         one.address: one.mac
         for one in iproute.neighbours(text or "[]")
         if one.address in asked and one.mac and CONFIRMED & one.states
+    }
+
+
+def parse_fixed(text: str, addresses: Iterable[str]) -> dict[str, str]:
+    """The same of the entries that somebody has written, which the kernel never corrects."""
+    asked = set(addresses)
+    return {
+        one.address: one.mac
+        for one in iproute.neighbours(text or "[]")
+        if one.address in asked and one.mac and "PERMANENT" in one.states
     }
 
 

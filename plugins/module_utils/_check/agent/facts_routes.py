@@ -21,30 +21,47 @@ NO_ANSWER = "ip gave no answer"
 _FAILED = re.compile(r"^Command failed .*?:(\d+)\s*$")
 
 
-def questions(addresses: Iterable[str]) -> str:
-    """The input. Only addresses that are well formed: ip ends at the first that is not."""
-    return "".join(f"route get {address}\n" for address in addresses)
+def questions(addresses: Iterable[str], own: str = "") -> str:
+    """The input. Only addresses that are well formed: ip ends at the first that is not.
+
+    own: an address that the node has; each way is asked for again for packets from it, since a rule can send them
+    elsewhere (ip-rule(8)), and gloo binds its sockets to it.
+    """
+    more = f" from {own}" if own else ""
+    return "".join(f"route get {address}\n" + (f"route get {address}{more}\n" if more else "") for address in addresses)
 
 
-def parse(peers: Mapping[str, str], out: str, err: str) -> dict[str, dict[str, Any]]:
+def parse(peers: Mapping[str, str], out: str, err: str, own: str = "", card: str = "") -> dict[str, dict[str, Any]]:
     """The way to each peer.
 
-    peers: name to address, in the order of the questions.  Each way has ``address``, ``interface``, ``source``,
-    ``gateway`` (empty when there is none), ``mtu`` (bytes; 0 where the way has none of its own) and ``error`` (why
-    there is no way, empty otherwise).
+    peers: name to address, in the order of the questions.  own: as for ``questions``.  card: the interface of the data
+    network.  Each way has ``address``, ``interface``, ``source``, ``gateway`` (empty when there is none), ``mtu``
+    (bytes; 0 where the way has none of its own) and ``error`` (why there is no way, empty otherwise).  A way over
+    the card whose packets from ``own`` go elsewhere is that of these packets.
     """
     errors = _errors(err)
     answers = iter(iproute.batch_routes(out))
-    found = {}
-    for line, (peer, address) in enumerate(peers.items(), 1):
+
+    def take(line: int) -> tuple[iproute.Route, str]:
         way = iproute.Route() if line in errors else next(answers, iproute.Route())
+        return way, errors.get(line, "" if way.device else NO_ANSWER)
+
+    found = {}
+    for number, (peer, address) in enumerate(peers.items()):
+        way, error = take(2 * number + 1 if own else number + 1)
+        if own:
+            bound, refused = take(2 * number + 2)
+            if not error and refused:
+                way, error = iproute.Route(), f"{refused} (for packets from {own})"
+            elif not error and way.device == card != bound.device:
+                way = bound._replace(source=own)
         found[peer] = {
             "address": address,
             "interface": way.device,
             "source": way.source,
             "gateway": way.gateway,
             "mtu": way.mtu,
-            "error": errors.get(line, "" if way.device else NO_ANSWER),
+            "error": error,
         }
     return found
 

@@ -127,8 +127,6 @@ class Outcome:
 
 def errno_name(code: int | None) -> str:
     """One of the constants of ``mesh``, or the name of the error."""
-    if code in (errno.EHOSTUNREACH, errno.ENETUNREACH):
-        return UNREACHABLE
     if code == errno.ECONNREFUSED:
         return REFUSED
     if code == errno.ETIMEDOUT:
@@ -230,7 +228,7 @@ class _Call:
         except OSError as error:
             if self.connect_ms is None:
                 return self._refusal(error.errno)
-            return errno_name(error.errno) if self.steps else FOREIGN
+            return self._refusal(error.errno) if self.steps else FOREIGN
 
     def _connected(self) -> None:
         self.before = probe_tcp_info.read(self.socket)

@@ -17,6 +17,7 @@ from typing import Any
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import (
     coordination,
     host_findings,
+    known_causes,
     matrix,
     mesh_findings,
     mesh_links,
@@ -88,12 +89,16 @@ def make_report(run: Run) -> Report:
         if "links" in run.probe.get(host, {}) and host not in early
     ]
     surveyed = mesh_rail_findings.survey(run.known_members, run.launch, run.probe, answered)
-    meshed, railed = _on_rails(run, _mesh(run, answered), surveyed)
     versions = _versions(run.collect)
     code = {host: tuple(ready.get("code", ())) for host, ready in _ready(run.collect).items()}
     nodes = matrix.nodes(run.facts, run.pins, versions, code)
-    static = _static(run, meshed, {node.name for node in nodes if node.has_gpu})
-    known = once([*hosts, *meshed, *static, *matrix.findings(nodes)])
+    links = mesh_links.read(answered, run.probe)
+    # A certain fact of a node comes before the links that it explains, and these are no findings of their own.
+    told = known_causes.explain(_static(run, {node.name for node in nodes if node.has_gpu}), links)
+    meshed, railed = _on_rails(run, _mesh(run, answered, told.ends), surveyed)
+    filters = packet_filter.findings(run.looked, run.port_plan, mesh=meshed) if _is_looked(run) else []
+    static = [*told.leading, *told.rest, *filters]
+    known = once([*hosts, *told.leading, *meshed, *told.rest, *filters, *matrix.findings(nodes)])
     known_of = _known_of(run, nodes)
     ranks = ranks_findings.findings(
         run.plan,
@@ -107,7 +112,6 @@ def make_report(run: Run) -> Report:
     )
     ranked = ranks_pair_findings.joined(ranks.findings, run.pairs, run.labels)
     limits, _refused = speed_limits.read(run.limits)
-    links = mesh_links.read(answered, run.probe)
     slow_links = speed_findings.of_links(limits, answered, links, run.labels)
     slow_sizes = speed_findings.of_sizes(limits, ranks.sizes)
     # What happened in pairs explains nothing that happened before.
@@ -179,7 +183,7 @@ def _known_of(run: Run, nodes: Sequence[Any]) -> dict[str, Known]:
     }
 
 
-def _mesh(run: Run, answered: Sequence[str]) -> list[Finding]:
+def _mesh(run: Run, answered: Sequence[str], known: Collection[mesh_links.Ends]) -> list[Finding]:
     return mesh_findings.findings(
         answered,
         run.probe,
@@ -188,6 +192,7 @@ def _mesh(run: Run, answered: Sequence[str]) -> list[Finding]:
         ranges={host: run.launch[host].get("ranges", []) for host in answered},
         addresses={host: run.launch[host]["address"] for host in answered},
         plan=run.port_plan or None,
+        known=known,
     )
 
 
@@ -209,17 +214,18 @@ def _on_rails(
     return mesh_rail_findings.once(first, further, surveyed, rails.rails(run.known_members)[0].name)
 
 
-def _static(run: Run, meshed: Sequence[Finding], gpus: Collection[str]) -> list[Finding]:
-    """What the nodes say of themselves; what the mesh has shown already is left to it."""
-    if not (run.looked and run.known_members and run.port_plan):
+def _is_looked(run: Run) -> bool:
+    return bool(run.looked and run.known_members and run.port_plan)
+
+
+def _static(run: Run, gpus: Collection[str]) -> list[Finding]:
+    """What the nodes say of themselves, their packet filters aside."""
+    if not _is_looked(run):
         return []
     refusals = static_host_keys.refused(run.openmpi)
-    return [
-        *static_findings.findings(
-            run.looked, run.known_members, run.port_plan, run.user, run.backend, gpus, run.pins, refusals
-        ),
-        *packet_filter.findings(run.looked, run.port_plan, mesh=meshed),
-    ]
+    return static_findings.findings(
+        run.looked, run.known_members, run.port_plan, run.user, run.backend, gpus, run.pins, refusals
+    )
 
 
 def once(findings: Sequence[Finding]) -> list[Finding]:

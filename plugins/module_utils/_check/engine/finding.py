@@ -44,7 +44,8 @@ class Finding:
     confidence: 0 to 1, how sure the cause is.  ruled_out: what was looked at and is not the cause.  variables: the fix
     as variables of this collection, by the name of the host or group that they are for.  command: the fix as a command;
     reproduce: the smallest command that shows the same again.  severity: that of the registry, which may declare two to
-    choose from.
+    choose from.  cuts: the pairs of nodes that cannot talk while this is so; a node with an empty second name reaches
+    nobody.  Not part of a report.
     """
 
     id: str
@@ -59,6 +60,7 @@ class Finding:
     command: str = ""
     reproduce: str = ""
     severity: str = ""
+    cuts: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         """Take the severity of the registry.  Raises ValueError for an id or a severity that is not declared."""
@@ -75,4 +77,6 @@ class Finding:
 
     def as_dict(self) -> dict[str, Any]:
         """For a report."""
-        return {"id": self.id, "severity": self.severity, **asdict(self), "subject": asdict(self.about)}
+        told = {"id": self.id, "severity": self.severity, **asdict(self), "subject": asdict(self.about)}
+        del told["cuts"]
+        return told

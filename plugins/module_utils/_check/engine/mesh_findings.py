@@ -10,7 +10,7 @@ findings, and nobody else is accused.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,9 +23,11 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     mesh_format,
     mesh_link_quality,
     mesh_links,
+    mesh_unsent,
     set_cover,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding, Subject
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.mesh_fixes import Remedy
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.mesh_format import Ranges
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.mesh_links import (
     Ends,
@@ -34,8 +36,9 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.set_cover import Cause
 
-#: How sure a cause is: the hosts' own rules tell it; most probes do; nothing tells which of two nodes it is.
-TOLD, PROBED, UNDECIDED = 0.99, 0.95, 0.5
+#: How sure a cause is: the hosts' own rules tell it; most probes do; one of two nodes has a filter that nobody can
+#: judge; nothing tells which of two nodes it is.
+TOLD, PROBED, SUSPECTED, UNDECIDED = 0.99, 0.95, 0.8, 0.5
 
 
 def findings(
@@ -47,15 +50,19 @@ def findings(
     ranges: Ranges | None = None,
     addresses: Mapping[str, str] | None = None,
     plan: Mapping[str, Any] | None = None,
+    known: Collection[Ends] = (),
 ) -> list[Finding]:
     """Judge the links between ``hosts``, which are those that probed, in rank order.
 
     probe: host to the answer to the step probe.  static: host to that to static.  labels: host to its labels.  ranges:
     host to the ``ranges`` of its launch.  addresses: host to its address on the data network.
-    plan: the port plan of the role common.  What is not given is not used: the findings say less then.
+    plan: the port plan of the role common.  known: links that something else explains, which are left out.  What is
+    not given is not used: the findings say less then.
     """
-    links = mesh_links.read(hosts, probe)
-    found: list[Finding] = []
+    links = {ends: link for ends, link in mesh_links.read(hosts, probe).items() if ends not in known}
+    found = mesh_unsent.findings(hosts, links, addresses or {})
+    unsent = mesh_unsent.explained(links)
+    links = {ends: link for ends, link in links.items() if ends not in unsent}
     for trouble in mesh_links.TROUBLES:
         bad = {ends: _ports(link, trouble, ranges or {}) for ends, link in links.items() if link.failing(trouble)}
         points = {ends: [one.port for one in links[ends].failing(trouble)] for ends in bad}
@@ -64,8 +71,13 @@ def findings(
             causes = [_between_two(cause, trouble, links, ranges or {}, static, plan) for cause in causes]
         named = Counter(ends for cause in causes for ends in cause.links)
         doubtful = {ends for ends, count in named.items() if count > 1}
-        for cause in causes:
-            found.append(_finding(cause, trouble, links, hosts, ranges or {}, static, plan, doubtful))
+        judged = [
+            (cause, mesh_fixes.remedy(cause, trouble, links, ranges or {}, static, plan, two=len(hosts) == 2))
+            for cause in causes
+        ]
+        # What a rule tells stands before what nothing tells.
+        for cause, remedy in _once(sorted(judged, key=lambda one: not one[1].sure)):
+            found.append(_finding(cause, remedy, trouble, links, hosts, ranges or {}, doubtful))
     found += gloo_dial_order.findings(hosts, links, addresses or {})
     return found + mesh_link_quality.findings(hosts, links, labels)
 
@@ -91,6 +103,24 @@ def _between_two(
     return replace(cause, kind=set_cover.NODE, nodes=(told[0],), direction=told[1]) if told else cause
 
 
+def _once(judged: Sequence[tuple[Cause, Remedy]]) -> list[tuple[Cause, Remedy]]:
+    """Without the causes whose only rules are those of another cause.
+
+    A rule that keeps no state drops the answers to a node's own connections as well: it is one fault.
+    """
+    kept: list[tuple[Cause, Remedy]] = []
+    for cause, remedy in judged:
+        rules = {*remedy.rules, *remedy.suspects}
+        for number, (first, had) in enumerate(kept):
+            if rules and rules <= {*had.rules, *had.suspects} and set(cause.nodes) & set(first.nodes):
+                said = f"the same rule closes further links: {mesh_format.where(cause)}"
+                kept[number] = (first, replace(had, evidence=(*had.evidence, said)))
+                break
+        else:
+            kept.append((cause, remedy))
+    return kept
+
+
 def _ports(link: mesh_links.Link, trouble: str, ranges: Ranges) -> intervals.Spans:
     """The ports of a link that have this trouble and should not: what is closed outside of the plan is as it should."""
     found = link.spans(trouble)
@@ -101,30 +131,30 @@ def _ports(link: mesh_links.Link, trouble: str, ranges: Ranges) -> intervals.Spa
 
 def _finding(
     cause: Cause,
+    remedy: Remedy,
     trouble: str,
     links: Links,
     hosts: Sequence[str],
     ranges: Ranges,
-    static: Results | None,
-    plan: Mapping[str, Any] | None,
     doubtful: Container[Ends],
 ) -> Finding:
-    remedy = mesh_fixes.remedy(cause, trouble, links, ranges, static, plan, two=len(hosts) == 2)
     evidence = mesh_format.evidence(cause, links, trouble)
     if trouble == mesh_links.CLOSED:
         evidence += mesh_format.answers(cause, links) + mesh_format.draw(cause, ranges)
+    accused = remedy.accused
     # Where both ends permit it, neither of them is the cause.
-    undecided = len(hosts) == 2 and cause.kind != set_cover.NODE and not remedy.ruled_out
+    undecided = len(hosts) == 2 and cause.kind != set_cover.NODE and not remedy.ruled_out and not accused
     if undecided:
         evidence.append(mesh_format.undecided(cause, trouble))
-    sure = UNDECIDED if undecided else PROBED
+    sure = UNDECIDED if undecided else SUSPECTED if remedy.suspects and cause.kind == set_cover.LINK else PROBED
     return Finding(
         id=_id(cause, trouble),
-        hosts=cause.nodes,
+        hosts=(accused,) if accused and cause.kind == set_cover.LINK else cause.nodes,
         cause=_cause(cause, trouble, links, ranges, len(hosts), doubtful),
         fix=remedy.fix,
         evidence=(*evidence, *remedy.evidence),
-        subject=subject(cause),
+        # Which port stalled says nothing: only one is tried with large payloads.
+        subject=replace(subject(cause), ports=()) if trouble == mesh_links.STALLED else subject(cause),
         confidence=TOLD if remedy.sure else round(sure * cause.share, 2),
         ruled_out=(*mesh_format.ruled_out(cause, links, trouble, ranges), *remedy.ruled_out),
         variables=remedy.variables,

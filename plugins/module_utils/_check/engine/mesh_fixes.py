@@ -36,9 +36,20 @@ FIX_FIREWALL = (
     "look at what filters between the nodes"
 )
 FIX_BETWEEN = (
-    "the packet filters of both ends permit it, so something between them does not: open tcp ports {} between the "
-    "members in the ACL of the switch or in the security group of the cloud"
+    "see what lies between the nodes: an ACL of the switch, a security group of the cloud, a wrong VLAN or a bad "
+    "cable; the packet filters of both ends permit tcp ports {}"
 )
+FIX_SUSPECT = (
+    "look at the packet filter of {} first, which cannot be judged by reading it: {}; take away what blocks, or let "
+    "the members through before it"
+)
+#: What shows a filter that nft does not show, by a word of what was said of it.
+SHOWN_BY = {
+    "iptables": "iptables-legacy-save",
+    "ip6tables": "ip6tables-legacy-save",
+    "XDP": "ip -d link show",
+    "traffic control": "tc filter show",
+}
 FIX_RANGE = (
     "the kernel of {} draws its ports from {}, the plan opens {}: let role kernel_tuning set it as planned; "
     f"{repair.without_override('kernel_tuning_ephemeral_range')}"
@@ -62,7 +73,10 @@ FIX_REFUSED = (
 
 @dataclass(frozen=True)
 class Remedy:
-    """fix: a sentence.  variables: by host.  evidence: the rules that were found.  sure: whether they explain it."""
+    """fix: a sentence.  variables: by host.  evidence: the rules that were found.  sure: whether they explain it.
+
+    rules: hosts and their rules that block it; suspects: hosts and what cannot be judged of their packet filters.
+    """
 
     fix: str
     command: str = ""
@@ -70,6 +84,14 @@ class Remedy:
     evidence: tuple[str, ...] = ()
     ruled_out: tuple[str, ...] = ()
     sure: bool = False
+    rules: tuple[tuple[str, str], ...] = ()
+    suspects: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def accused(self) -> str:
+        """The one node whose rules are named; empty where it is none, or several."""
+        hosts = {host for host, _rule in self.rules or self.suspects}
+        return hosts.pop() if len(hosts) == 1 else ""
 
 
 def remedy(
@@ -99,6 +121,9 @@ def remedy(
     asked = _asked(cause, trouble, links, static or {})
     if asked.blocked:
         return _by_rule(asked, cause.ports, static or {})
+    suspects = [one for one in asked.suspects if one[0] in cause.nodes]
+    if suspects and trouble in (mesh_links.CLOSED, mesh_links.REFUSED):
+        return _by_suspect(suspects)
     if asked.permitted and trouble == mesh_links.CLOSED:
         ports = intervals.text(cause.ports)
         said = f"the packet filters: those of {names(asked.hosts)} permit these ports"
@@ -122,8 +147,8 @@ def told(
     if outside:
         accused = [(host, set_cover.INBOUND) for host in outside]
     else:
-        blocked = _asked(cause, trouble, links, static or {}).blocked
-        accused = [(host, direction) for (direction, _rule), hosts in blocked.items() for host in hosts]
+        asked = _asked(cause, trouble, links, static or {})
+        accused = [(host, direction) for (direction, _rule), hosts in asked.blocked.items() for host in hosts]
     if len({host for host, _direction in accused}) != 1:
         return None
     host, direction = accused[0]
@@ -139,10 +164,12 @@ def _filtering(cause: Cause) -> Sequence[str]:
 class _Asked:
     """What the nodes' own rules say about the links of a cause.
 
-    blocked: direction and rule to the hosts that have it.  hosts: whose rules were asked.
+    blocked: direction and rule to the hosts that have it.  suspects: hosts and what cannot be judged of their packet
+    filters.  hosts: whose rules were asked.
     """
 
     blocked: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    suspects: dict[tuple[str, str], None] = field(default_factory=dict)
     hosts: list[str] = field(default_factory=list)
     permitted: bool = False
 
@@ -158,6 +185,7 @@ def _asked(cause: Cause, trouble: str, links: Links, static: Results) -> _Asked:
         if permit.answer == packet_filter.BLOCKS:
             having = asked.blocked.setdefault((permit.direction, permit.rule), [])
             having += [permit.host] if permit.host not in having else []
+        asked.suspects.update(dict.fromkeys(permit.suspects))
     asked.permitted = bool(answers) and all(answer == packet_filter.PERMITS for answer in answers)
     if answers.count(packet_filter.BLOCKS) < set_cover.NODE_SHARE * len(answers):
         asked.blocked = {}
@@ -183,6 +211,18 @@ def _by_rule(asked: _Asked, spans: intervals.Spans, static: Results) -> Remedy:
         variables=variables,
         evidence=tuple(evidence),
         sure=True,
+        rules=tuple((host, rule) for (_direction, rule), having in asked.blocked.items() for host in having),
+    )
+
+
+def _by_suspect(suspects: Sequence[tuple[str, str]]) -> Remedy:
+    hosts = list(dict.fromkeys(host for host, _rule in suspects))
+    rules = list(dict.fromkeys(rule for _host, rule in suspects))
+    return Remedy(
+        FIX_SUSPECT.format(names(hosts), rules[0]),
+        repair.look(hosts, next((show for word, show in SHOWN_BY.items() if word in rules[0]), "nft list ruleset")),
+        evidence=tuple(f"cannot be judged on {host}: {rule}" for host, rule in suspects),
+        suspects=tuple(suspects),
     )
 
 

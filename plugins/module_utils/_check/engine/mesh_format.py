@@ -132,9 +132,13 @@ def failing(link: Link, trouble: str, ports: Spans) -> list[Failure]:
 
 
 def probes(failures: Sequence[Failure]) -> str:
-    """``6 probes of the ephemeral ports rejected, ...``."""
-    count = Counter((one.range, HOW_IT_LOOKED.get(one.result, one.result)) for one in failures)
-    return ", ".join(f"{number} probes of the {name} ports {how}" for (name, how), number in sorted(count.items()))
+    """``6 probes of the ephemeral and mpi ports rejected, ...``."""
+    count = Counter(HOW_IT_LOOKED.get(one.result, one.result) for one in failures)
+    of = {
+        how: sorted({one.range for one in failures if HOW_IT_LOOKED.get(one.result, one.result) == how})
+        for how in count
+    }
+    return ", ".join(f"{number} probes of the {names(of[how])} ports {how}" for how, number in sorted(count.items()))
 
 
 def evidence(cause: Cause, links: Links, trouble: str) -> list[str]:
@@ -149,7 +153,6 @@ def evidence(cause: Cause, links: Links, trouble: str) -> list[str]:
     ]
     searchers = [link for link in own if link.searched] if trouble == mesh_links.CLOSED else []
     if searchers:
-        lines += _beyond(cause, searchers)
         sources = names(list(dict.fromkeys(link.source for link in searchers)))
         span = intervals.text(intervals.merged(span for link in searchers for span in link.searched))
         lines.append(f"searched from {sources}, ports {span}, without listeners: the intervals are exact")
@@ -163,13 +166,6 @@ def undecided(cause: Cause, trouble: str) -> str:
     if cause.kind == set_cover.LINK and trouble == mesh_links.CLOSED:
         what = f"{source} may not let it out, {target} may not let it in, or something between them filters"
     return f"between two nodes nobody is in the majority: {what}"
-
-
-def _beyond(cause: Cause, links: Sequence[Link]) -> list[str]:
-    """What is blocked outside of the port plan as well: a firewall that is as it should be blocks that too."""
-    found = intervals.merged(span for link in links for spans in link.blocked.values() for span in spans)
-    more = intervals.without(found, cause.ports)
-    return [f"blocked as well, and not asked for: ports {intervals.text(more)}"] if more else []
 
 
 def answers(cause: Cause, links: Links) -> list[str]:

@@ -21,11 +21,13 @@ Results = Mapping[str, Mapping[str, Any]]
 Ends = tuple[str, str]
 
 # What kinds of trouble a link can have; each has causes of its own, so each is explained by itself.
+UNSENT = "unsent"
 CLOSED = "closed"
 REFUSED = "refused"
 STALLED = "stalled"
 SILENT = "silent"
 FOREIGN = "foreign"
+#: But for UNSENT, which needs no search for whom it is about (mesh_unsent.py).
 TROUBLES = (CLOSED, REFUSED, STALLED, SILENT, FOREIGN)
 
 # The worst first; an error of the node's own kernel comes after those named here.
@@ -50,6 +52,8 @@ class Failure:
             return STALLED if self.passed_bytes else SILENT
         if self.result == probe_ports.REFUSED:
             return REFUSED
+        if self.result in probe_ports.OWN_KERNEL:
+            return UNSENT
         return FOREIGN if self.result == probe_ports.FOREIGN else CLOSED
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes
@@ -46,7 +46,7 @@ class Permit:
 
     answer: ``permits``, ``blocks`` or ``unknown``.  With ``blocks``: the host whose rule it is, in which direction of
     that host, which of the ports, how (``drop``, ``reject``, ``reset``), and the rule.  With ``unknown``: why, in
-    ``rule``.
+    ``rule``; suspects: hosts and what there is on them that may block, and that nobody can judge.
     """
 
     answer: str
@@ -55,6 +55,7 @@ class Permit:
     verdict: str = ""
     rule: str = ""
     ports: tuple[Interval, ...] = ()
+    suspects: tuple[tuple[str, str], ...] = ()
 
 
 #: For an inventory that narrows what the playbooks hand over.
@@ -91,21 +92,27 @@ def permits(static: Static, source: str, target: str, wanted: Iterable[Interval]
     """
     asked = _set(wanted)
     doubt: Permit | None = None
+    suspects: list[tuple[str, str]] = []
     for host, direction, peer in ((target, INBOUND, source), (source, OUTBOUND, target)):
         found = static.get(host, {}).get("packet_filter") or {}
         if not found.get("readable"):
             why = found.get("why") or "not read"
-            doubt = doubt or Permit(UNKNOWN, host, direction, rule=f"the packet filter of {host}: {why}")
+            doubt = doubt or Permit(UNKNOWN, host, direction, rule=why)
+            suspects += [(host, why)] if found.get("why") else []
             continue
+        for program in static[host].get("packet_programs", ()):
+            doubt = doubt or Permit(UNKNOWN, host, direction, rule=program)
+            suspects.append((host, program))
         for block in found.get(direction, {}).get(peer, []):
             here = ports.span(block["first"], block["last"]) & asked
             if here and block["verdict"] != UNKNOWN:
                 return Permit(BLOCKS, host, direction, block["verdict"], block["rule"], tuple(ports.intervals(here)))
             if here:
                 doubt = doubt or Permit(UNKNOWN, host, direction, rule=block["rule"])
+                suspects.append((host, block["rule"]))
         if asked & ~_set(found.get("judged", EVERYTHING)):
             doubt = doubt or Permit(UNKNOWN, host, direction, rule="ports outside of the plan were not looked at")
-    return doubt or Permit(PERMITS)
+    return replace(doubt, suspects=tuple(suspects)) if doubt else Permit(PERMITS)
 
 
 def blocks_everybody(static: Static, host: str, direction: str, wanted: Iterable[Interval]) -> bool:
@@ -136,7 +143,7 @@ def remedy(hosts: Sequence[str], direction: str, rule: str, *, everybody: bool =
         return Remedy(f"{fix}; {FIX_OVERRIDE}", role)
     owner = "firewalld, in a part of it that" if table == "firewalld" else f"the table '{family} {table}', which"
     return Remedy(
-        f"the rule belongs to {owner} this collection does not manage: remove it, or let the members through before it",
+        f"remove the rule, or let the members through before it: it belongs to {owner} this collection does not manage",
         fixes.look(hosts, f"nft -a list chain {family} {table} {chain}"),
     )
 
@@ -153,7 +160,7 @@ def findings(static: Static, plan: Mapping[str, Any], mesh: Iterable[Finding] = 
         alike: dict[_Held, list[str]] = {}
         for host in static:
             held = _held(static, host, direction, _set(plan_ranges(plan)))
-            if held is not None and not _named(seen, host, direction, held.ports):
+            if held is not None and not _named(seen, host, direction, held):
                 # Where everybody is blocked, hosts are alike although each has other peers.
                 alike.setdefault(held, []).append(host)
         found += [_finding(direction, hosts, held, static, plan) for held, hosts in alike.items()]
@@ -217,12 +224,14 @@ def _held(static: Static, host: str, direction: str, wanted: int) -> _Held | Non
     )
 
 
-def _named(mesh: Iterable[Finding], host: str, direction: str, held: Sequence[Interval]) -> bool:
-    """Whether a finding of the mesh is about the same."""
+def _named(mesh: Iterable[Finding], host: str, direction: str, held: _Held) -> bool:
+    """Whether a finding of the mesh is about the same, or names the same rules."""
     for one in mesh:
         about = one.about
         same = host in (*one.hosts, *about.nodes) and about.direction in ("", direction)
-        if same and one.severity == ERROR and (not about.ports or _set(about.ports) & _set(held)):
+        if same and one.severity == ERROR and (not about.ports or _set(about.ports) & _set(held.ports)):
+            return True
+        if host in one.hosts and all(any(rule in line for line in one.evidence) for rule in held.rules):
             return True
     return False
 

@@ -150,6 +150,8 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("GC-NODE-022", WARNING, "static", "the folder for temporary files of jobs cannot be used",
      "the nodes on which it cannot"),
     ("GC-NODE-023", WARNING, "static", "a NUMA node has processors and no memory", "the nodes that have one"),
+    ("GC-NODE-026", ERROR, "static", "hardware addresses of the data network cannot be found, or are fixed and wrong",
+     "node"),
     ("GC-PERF-001", ERROR, "collective", "the all_reduce is slower than the site allows",
      "the cluster; nobody fails for it alone"),
     ("GC-PERF-002", ERROR, "mesh", "links break a limit that the site set",

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import (
+    static_arp,
     static_clock,
     static_gloo,
     static_host_keys,
@@ -46,6 +47,7 @@ def findings(
     return [
         *static_network.findings(view),
         *static_routes.findings(view),
+        *static_arp.findings(view),
         *static_names.findings(view),
         *static_nccl.findings(view, backend, gpus),
         *static_gloo.findings(view, pins or {}),

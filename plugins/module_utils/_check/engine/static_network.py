@@ -65,7 +65,9 @@ def _card(view: View, host: str) -> list[Finding]:
     holders = [other for other in view.holders(host, address) if other != name]
     if holders and (link is None or address not in bare(link["addresses"])):
         cause = f"{host} has {address} on {holders[0]}, and not on {name}, which the inventory names"
-        return [_found(host, "GC-NODE-004", cause, FIX_INTERFACE, "nccl,openmpi,launcher", {INTERFACE: holders[0]})]
+        tags = "nccl,openmpi,launcher"
+        # The data network works: it is only not told which card it is.
+        return [_found(host, "GC-NODE-004", cause, FIX_INTERFACE, tags, {INTERFACE: holders[0]}, cuts=())]
     if link is None and not view.static[host]["present"]:
         cause = (
             f"{host} tells of no interface at all, so not of {name}: `ip -j address show` failed there, or found none"
@@ -84,11 +86,35 @@ def _card(view: View, host: str) -> list[Finding]:
     wanted = f"{address}/{member.fabric_prefix}"
     if wanted not in link["addresses"]:
         has = ", ".join(one for one in link["addresses"] if one.partition("/")[0] == address)
-        cause = (
-            f"{host} has {has} on {name}, the inventory says {wanted}: it takes other hosts for neighbours than they do"
-        )
+        said = f"{host} has {has} on {name}, the inventory says {wanted}"
+        lost = outside(view, host)
+        if lost:
+            cause = f"{said}: it has no way to {listed(lost)}"
+            cuts = tuple((host, peer) for peer in lost)
+            return [_found(host, "GC-NODE-004", cause, FIX_ADDRESS, "static_network", severity=ERROR, cuts=cuts)]
+        cause = f"{said}: it takes other hosts for neighbours than they do"
         return [_found(host, "GC-NODE-004", cause, FIX_ADDRESS, "static_network", severity=WARNING)]
     return []
+
+
+def outside(view: View, host: str) -> list[str]:
+    """The peers that a node takes for no neighbours, only by a prefix length that is not that of the inventory.
+
+    Those that it reaches over the card of the data network all the same are left out.
+    """
+    member, link = view.members[host], view.link(host)
+    held = [one for one in (link["addresses"] if link else ()) if bare([one]) == [member.fabric_address]]
+    wanted = ipaddress.ip_interface(f"{member.fabric_address}/{member.fabric_prefix}").network
+    if not held or any(ipaddress.ip_interface(one).network == wanted for one in held):
+        return []
+    return [
+        peer
+        for peer, way in view.static[host]["routes"].items()
+        if peer in view.members
+        and (where := ipaddress.ip_address(way["address"])) in wanted
+        and not any(where in ipaddress.ip_interface(one).network for one in held)
+        and way["interface"] != member.fabric_interface
+    ]
 
 
 def _found(
@@ -99,7 +125,9 @@ def _found(
     tag: str,
     variables: dict[str, object] | None = None,
     severity: str = "",
+    cuts: tuple[tuple[str, str], ...] | None = None,
 ) -> Finding:
+    """cuts: by default the node from all others, where it is an error."""
     return Finding(
         number,
         (host,),
@@ -110,6 +138,7 @@ def _found(
         command=site(tag, (host,)),
         reproduce=again((host,)),
         severity=severity,
+        cuts=(((host, ""),) if severity != WARNING else ()) if cuts is None else cuts,
     )
 
 
@@ -133,7 +162,8 @@ def _members_twice(view: View) -> list[Finding]:
                 owner = owners.get(address, host)
                 if owner != host:
                     cause = f"{host} has {address} on {name}, which is the address of {owner}"
-                    found.append(_found(host, "GC-NODE-007", cause, FIX_TWICE, "static_network"))
+                    both = ((host, ""), (owner, ""))
+                    found.append(_found(host, "GC-NODE-007", cause, FIX_TWICE, "static_network", cuts=both))
     return found
 
 
@@ -160,6 +190,9 @@ def _foreign(view: View) -> list[Finding]:
                 seen.setdefault((host, one["mac"]), {})[host] = said_so
         for address, mac in said["neighbours"].items():
             owner = owners.get(address, "")
+            # An entry that somebody has written tells of nobody who answered.
+            if address in said["fixed_neighbours"]:
+                continue
             if owner in sound and mac not in ours and len(stands_for[mac]) == 1:
                 seen.setdefault((owner, mac), {})[host] = f"{host} has {mac} for {address}"
     return [
@@ -173,6 +206,7 @@ def _foreign(view: View) -> list[Finding]:
             command=f"ip neighbour show {view.members[owner].fabric_address}",
             # What others remember counts only while the owner's own card is known to be sound.
             reproduce=again(list(dict.fromkeys((owner, *witnesses)))),
+            cuts=((owner, ""),),
         )
         for (owner, mac), witnesses in seen.items()
     ]

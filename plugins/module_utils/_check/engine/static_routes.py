@@ -59,7 +59,8 @@ def _elsewhere(view: View) -> list[Finding]:
     for host, peer, way in _judged(view):
         member = view.members[host]
         # Without a way, both are empty.
-        if way["interface"] != member.fabric_interface or way["source"] != member.fabric_address:
+        lost = peer in static_network.outside(view, host)
+        if not lost and (way["interface"] != member.fabric_interface or way["source"] != member.fabric_address):
             wrong.setdefault(host, []).append((Way(way["interface"], way["source"], way["error"]), peer))
     return [
         _elsewhere_finding(view, host, way, peers)
@@ -89,6 +90,7 @@ def _elsewhere_finding(view: View, host: str, way: Way, peers: list[str]) -> Fin
         confidence=READ,
         command=site("static_network", (host,)),
         reproduce=again((host,)),
+        cuts=tuple((host, peer) for peer in peers),
     )
 
 

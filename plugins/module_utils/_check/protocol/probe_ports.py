@@ -28,6 +28,11 @@ UNREACHABLE = "unreachable"
 REFUSED = "refused"
 STALLED = "stalled"
 FOREIGN = "foreign"
+#: What the own kernel answers to connect(2) where it finds no way to send anything.  An EHOSTUNREACH or ENETUNREACH
+#: that an ICMP message has brought is UNREACHABLE.
+OWN_KERNEL = frozenset(
+    ("EACCES", "EADDRNOTAVAIL", "EHOSTUNREACH", "EINVAL", "ENETDOWN", "ENETUNREACH", "ENODEV", "EPERM")
+)
 
 
 def header(nonce: str, payload_bytes: int) -> bytes:

@@ -103,6 +103,7 @@ def test_interfaces() -> None:
         "mtu": 9000,
         "state": "up",
         "mac": "52:54:00:aa:00:01",
+        "arp": True,
         "addresses": ["192.0.2.11/24", "2001:db8::11/64"],
         "duplicated": ["2001:db8::99/64"],
         "speed_mbps": 100000,
@@ -130,6 +131,56 @@ def test_neighbours_that_hold_now() -> None:
     )
     found = facts_interfaces.parse_neighbours(text, ["192.0.2.12", "192.0.2.13", "192.0.2.14"])
     assert found == {"192.0.2.12": "52:54:00:aa:00:12"}
+
+
+def test_neighbours_that_somebody_wrote() -> None:
+    text = json.dumps(
+        [
+            {"dst": "192.0.2.12", "dev": "fab0", "lladdr": "52:54:00:AA:00:12", "state": ["PERMANENT"]},
+            {"dst": "192.0.2.13", "dev": "fab0", "lladdr": "52:54:00:aa:00:13", "state": ["REACHABLE"]},
+            {"dst": "203.0.113.1", "dev": "fab0", "lladdr": "52:54:00:aa:00:ff", "state": ["PERMANENT"]},
+        ]
+    )
+    assert facts_interfaces.parse_fixed(text, ["192.0.2.12", "192.0.2.13"]) == {"192.0.2.12": "52:54:00:aa:00:12"}
+
+
+def test_a_card_without_arp() -> None:
+    entry = {"ifname": "fab0", "flags": ["BROADCAST", "NOARP", "UP"], "mtu": 1500, "addr_info": []}
+    assert facts_interfaces.parse(json.dumps([entry]), ["fab0"], lambda _path: "")["fab0"]["arp"] is False
+
+
+@pytest.mark.parametrize(
+    ("xdp", "qdiscs", "count"),
+    [
+        (None, '[{"kind":"mq","handle":"0:"},{"kind":"fq_codel","parent":":1"}]', 0),
+        ({"mode": 2, "prog": {"id": 5, "tag": "3b185187f1855c4c", "jited": 1}}, "", 1),
+        (None, '[{"kind":"clsact","handle":"ffff:","parent":"ffff:fff1"}]', 1),
+        ({"mode": 1, "prog": {"id": 5}}, '[{"kind":"ingress","handle":"ffff:"}]', 2),
+    ],
+)
+def test_programs_that_look_at_packets(xdp: Any, qdiscs: str, count: int) -> None:
+    entry = {"ifname": "fab0", "flags": ["UP"], "mtu": 1500, "addr_info": [], **({"xdp": xdp} if xdp else {})}
+    listed = json.dumps([entry, {"ifname": "eth0", "xdp": {"mode": 1}, "addr_info": [], "mtu": 1500}])
+    assert len(facts_interfaces.programs("fab0", listed, qdiscs)) == count
+
+
+def test_packets_from_the_own_address_may_go_another_way() -> None:
+    """A rule of ``ip rule`` can send them elsewhere; what a lookup without an address says is not all then."""
+    peers = {"n2": "192.0.2.2", "n3": "192.0.2.3", "n4": "192.0.2.4"}
+    lines = facts_routes.questions(peers.values(), "192.0.2.1").splitlines()
+    assert lines[2:4] == ["route get 192.0.2.3", "route get 192.0.2.3 from 192.0.2.1"] and len(lines) == 6
+    card = '[{"dst":"192.0.2.9","dev":"fab0","prefsrc":"192.0.2.1"}]\n'
+    other = '[{"dst":"192.0.2.9","from":"192.0.2.1","dev":"eth0","gateway":"198.51.100.1"}]\n'
+    out = card + card + other + card + card
+    said = "RTNETLINK answers: Invalid argument\nCommand failed -:2\n"
+    found = facts_routes.parse(peers, out, said, "192.0.2.1", "fab0")
+    assert "from 192.0.2.1" in found["n2"]["error"] and found["n2"]["interface"] == ""
+    assert (found["n3"]["interface"], found["n3"]["gateway"], found["n3"]["source"]) == (
+        "eth0",
+        "198.51.100.1",
+        "192.0.2.1",
+    )
+    assert (found["n4"]["interface"], found["n4"]["error"]) == ("fab0", "")
 
 
 def test_ways_and_their_errors_stay_with_their_peers() -> None:
@@ -324,8 +375,9 @@ def test_a_look_at_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
         if argv[2:] == list(facts_interfaces.ADDRESSES):
             return 0, LINKS, ""
         if argv[2:] == list(facts_routes.COMMAND):
-            assert data == "route get 192.0.2.12\n"
-            return 0, '[{"dst":"192.0.2.12","dev":"fab0","prefsrc":"192.0.2.11"}]\n', ""
+            assert data == "route get 192.0.2.12\nroute get 192.0.2.12 from 192.0.2.11\n"
+            bound = '[{"dst":"192.0.2.12","from":"192.0.2.11","dev":"fab0"}]\n'
+            return 0, '[{"dst":"192.0.2.12","dev":"fab0","prefsrc":"192.0.2.11"}]\n' + bound, ""
         if argv[2:] == facts_listeners.command(29500, 29599):
             return 0, f'LISTEN 0 128 0.0.0.0:29512 0.0.0.0:* users:(("python3",pid={os.getpid()},fd=3))\n', ""
         return 1, "", "no"

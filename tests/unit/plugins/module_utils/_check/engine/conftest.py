@@ -17,7 +17,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.verdict import Report
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import make_port_plan
 
-CARD = {"mtu": 1500, "state": "up", "duplicated": [], "speed_mbps": 10000}
+CARD = {"mtu": 1500, "state": "up", "arp": True, "duplicated": [], "speed_mbps": 10000}
 #: What a process of the user finds.
 JOB = {
     "home": {"path": "/home/train", "problem": ""},
@@ -82,6 +82,8 @@ class Sample:
                 for one in others
             },
             "neighbours": {one["fabric_address"]: mac(int(one["name"][1:])) for one in others},
+            "fixed_neighbours": {},
+            "packet_programs": [],
             "neighbour_tables": {
                 family: {"gc_thresh2": 512, "gc_thresh3": 1024, "table_fulls": 0} for family in ("ipv4", "ipv6")
             },

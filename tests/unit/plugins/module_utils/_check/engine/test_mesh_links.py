@@ -69,7 +69,7 @@ def test_each_kind_of_trouble_has_its_ports() -> None:
     ]
     blocked = [{"first": 10, "last": 20, "result": "timeout"}, {"first": 30, "last": 40, "result": "unreachable"}]
     (link,) = read(row("n2", failures=failures, blocked=blocked, searched=[[1, 65535]])).values()
-    assert link.spans("closed") == ((1, 2), (10, 20), (30, 40))
+    assert link.spans("closed") == ((1, 1), (10, 20), (30, 40)) and link.spans("unsent") == ((2, 2),)
     assert link.spans("refused") == ((3, 3),) and link.spans("foreign") == ((6, 6),)
     assert link.spans("stalled") == ((4, 4),) and link.spans("silent") == ((5, 5),)
     assert link.blocked == {"timeout": ((10, 20),), "unreachable": ((30, 40),)}

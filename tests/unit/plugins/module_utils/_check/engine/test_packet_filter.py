@@ -178,9 +178,9 @@ def test_a_certain_block_counts_more_than_a_doubt() -> None:
 @pytest.mark.parametrize(
     ("static", "ports", "why"),
     [
-        (cluster(n2=UNREADABLE), (40000, 40001), "the packet filter of n2: nft is not installed"),
-        (cluster(n1=UNREADABLE), (40000, 40001), "the packet filter of n1: nft is not installed"),
-        ({"n1": node()}, (40000, 40001), "the packet filter of n2: not read"),
+        (cluster(n2=UNREADABLE), (40000, 40001), "nft is not installed"),
+        (cluster(n1=UNREADABLE), (40000, 40001), "nft is not installed"),
+        ({"n1": node()}, (40000, 40001), "not read"),
         (cluster(n2=node({"n1": [block(40000, 40000, "unknown")]})), (40000, 40001), FOREIGN),
         (cluster(), (1024, 1030), "ports outside of the plan were not looked at"),
     ],
