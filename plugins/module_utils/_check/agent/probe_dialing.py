@@ -105,10 +105,11 @@ class Step:
 class Outcome:
     """What one connection saw.
 
-    result: one of the constants of ``mesh``, or an errno name.  milliseconds: until it was known.  connect_ms: time of
-    the handshake, None without one.  passed_bytes: the largest payload that was answered; stalled_bytes: the one that
-    was not.  said: the first words of a foreign service, printable, up to ``SAID_CHARACTERS``.  own_port: the port that
-    it called from, 0 where there was none.
+    result: one of the constants of ``mesh``, or an errno name.  milliseconds: until it was known.  connect_ms: from
+    connect() to established, lost requests included, None without a handshake.  passed_bytes: the largest payload that
+    was answered; stalled_bytes: the one that was not.  said: the first words of a foreign service, printable, up to
+    ``SAID_CHARACTERS``.  own_port: the port that it called from, 0 where there was none.  lost_requests: SYNs without
+    an answer.
     """
 
     target: Target
@@ -119,6 +120,7 @@ class Outcome:
     stalled_bytes: int
     said: str
     own_port: int = 0
+    lost_requests: int = 0
 
     @property
     def passed_bytes(self) -> int:
@@ -151,6 +153,7 @@ class _Call:
         self.started = time.monotonic()
         self.deadline = self.started + self.timeout
         self.connect_ms: float | None = None
+        self.lost_requests = 0
         self.left = deque(target.payloads)
         self.steps: list[Step] = []
         self.payload_bytes = 0
@@ -232,9 +235,12 @@ class _Call:
 
     def _connected(self) -> None:
         self.before = probe_tcp_info.read(self.socket)
-        # The kernel's own time does not contain how long this program took to look.
+        # The kernel's own time does not contain how long this program took to look; it does not contain requests that
+        # were lost either: it is that of the last one.
         now = time.monotonic()
-        self.connect_ms = self.before.rtt_ms or (now - self.started) * 1000
+        self.lost_requests = self.before.retransmits
+        took_ms = (now - self.started) * 1000
+        self.connect_ms = took_ms if self.lost_requests else self.before.rtt_ms or took_ms
         self.talk_end = now + 2 * self.timeout
 
     def _next_message(self) -> None:
@@ -262,6 +268,7 @@ class _Call:
         last: there is no more time, so what has arrived of a long message is its result.
         """
         if self.connect_ms is None:
+            self.lost_requests = 1 + probe_tcp_info.read(self.socket).retransmits
             return TIMEOUT
         acked = probe_tcp_info.read(self.socket).acked_bytes
         if self.payload_bytes < LONG_BYTES or acked <= self.acked_bytes:
@@ -286,6 +293,7 @@ class _Call:
             self.payload_bytes if result == STALLED else 0,
             "".join(one if one.isprintable() else "." for one in said)[:SAID_CHARACTERS],
             own_port,
+            self.lost_requests,
         )
 
 

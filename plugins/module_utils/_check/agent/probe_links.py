@@ -12,13 +12,18 @@ whatever is called again is called from an own port that was answered before, wh
 from __future__ import annotations
 
 import statistics
+import time
 import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import probe_bisection, probe_quality
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import (
+    probe_bisection,
+    probe_quality,
+    probe_requests,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.probe_dialing import (
     Outcome,
     Settings,
@@ -36,6 +41,10 @@ SMALL = (64,)
 LADDER_RANGE = "ephemeral"
 # A kernel with net.ipv4.tcp_mtu_probing works around an MTU hole after about six seconds, and would hide it.
 LADDER_SECONDS = 3.0
+# Further calls of a port that was silent twice, to a peer on whose other ports requests were lost as well: no round
+# begins after this time, and the last one takes three times probe_bisection.SURE_SECONDS at most.
+ROUNDS = 3
+INSIST_SECONDS = 3.0
 # Peers of one node whose blocked ports are searched for, on each rail; and on all rails but the first together.
 SEARCHED_PEERS = 8
 SEARCHED_ELSEWHERE = 16
@@ -62,7 +71,13 @@ def survey(book: Sequence[Peer], own_name: str, settings: Settings) -> dict[str,
     outcomes: Outcomes = {way(peer): [] for peer in peers}
     for outcome in dial([one for peer in peers for one in targets(peer, settings.timeout_seconds)], settings):
         outcomes[outcome.target.way].append(outcome)
-    unheard = _confirm(outcomes, settings)
+    calls = [one for found in outcomes.values() for one in found]
+    unheard: dict[Way, list[int]] = {}
+    calls += _confirm(outcomes, unheard, settings)
+    began = time.monotonic()
+    calls += [*_insist(outcomes, unheard, settings), *probe_requests.further(outcomes, settings)]
+    requests = probe_requests.counted(calls, _closed(outcomes))
+    spent = time.monotonic() - began
     _climb_elsewhere(outcomes, settings)
     answered = _Answered(outcomes)
     qualities, failed = probe_quality.measure(
@@ -73,14 +88,19 @@ def survey(book: Sequence[Peer], own_name: str, settings: Settings) -> dict[str,
     for outcome in failed:
         _put(outcomes, outcome)
     searches = _search(
-        searched([peer for peer in peers if _is_blocked(outcomes[way(peer)])]), own_name, outcomes, settings
+        searched([peer for peer in peers if _is_blocked(outcomes[way(peer)])]),
+        own_name,
+        outcomes,
+        settings,
+        # The deadline of the whole knows of the search only.
+        probe_bisection.SEARCH_SECONDS - spent,
     )
     place = {peer["host"]: number for number, peer in enumerate(book)}
     found: dict[str, list[dict[str, Any]]] = {FIRST_RAIL: []}
     for rail, host in sorted(outcomes, key=lambda one: place[one[1]]):
         key = (rail, host)
         found.setdefault(rail, []).append(
-            link(host, outcomes[key], qualities.get(key), searches.get(key), unheard.get(key, ()))
+            link(host, outcomes[key], qualities.get(key), searches.get(key), unheard.get(key, ()), requests.get(key))
         )
     return found
 
@@ -139,30 +159,67 @@ def _target(peer: Peer, port: int, name: str, timeout_seconds: float, ladder: bo
     return Target(host, peer["address"], port, name, payloads, seconds, rail, peer.get("source", ""))
 
 
-def _confirm(outcomes: Outcomes, settings: Settings) -> dict[Way, list[int]]:
+def _closed(outcomes: Outcomes) -> list[tuple[Way, int]]:
+    """The ports that gave no answer in the end."""
+    return [(key, one.target.port) for key, found in outcomes.items() for one in found if one.result in _STATES]
+
+
+def _confirm(outcomes: Outcomes, unheard: dict[Way, list[int]], settings: Settings) -> list[Outcome]:
     """Call again where nothing came back: a lost packet or a busy machine is not a closed port.
 
-    Returns the own ports that nothing came back to, where the same port of the peer answered another one.
+    unheard: gets the own ports that nothing came back to, where the same port of the peer answered another one.
+    Returns all calls that it made.
     """
-    silent = {
-        (one.target.way, one.target.port): one
-        for found in outcomes.values()
-        for one in found
-        if one.result in (probe_ports.TIMEOUT, probe_ports.STALLED)
-    }
+    results = (probe_ports.TIMEOUT, probe_ports.STALLED)
+    return _again(
+        [one for found in outcomes.values() for one in found if one.result in results], outcomes, unheard, settings
+    )
+
+
+def _insist(outcomes: Outcomes, unheard: dict[Way, list[int]], settings: Settings) -> list[Outcome]:
+    """Call once more, and again, where requests to other ports of the peer got lost on their way to an answer.
+
+    There a port that was silent twice may be open all the same.  As ``_confirm``.
+    """
+    end = time.monotonic() + INSIST_SECONDS
+    calls: list[Outcome] = []
+    for _round in range(ROUNDS):
+        lossy = {key for key, found in outcomes.items() if any(_is_late(one) for one in found)}
+        silent = [one for key in lossy for one in outcomes[key] if one.result == probe_ports.TIMEOUT]
+        left = end - time.monotonic()
+        if not silent or left <= 0:
+            break
+        calls += _again(silent, outcomes, unheard, settings, left)
+    return calls
+
+
+def _is_late(outcome: Outcome) -> bool:
+    """Whether it got an answer, but not at once."""
+    return outcome.connect_ms is not None and outcome.lost_requests > 0
+
+
+def _again(
+    silent: Sequence[Outcome],
+    outcomes: Outcomes,
+    unheard: dict[Way, list[int]],
+    settings: Settings,
+    seconds: float | None = None,
+) -> list[Outcome]:
+    """The same calls again; what they saw takes the place of what was seen before."""
     answered = _Answered(outcomes)
+    before = {(one.target.way, one.target.port): one for one in silent}
     calls = []
-    for one in silent.values():
+    for one in before.values():
         target = answered.again(one.target)
         is_closed = one.result == probe_ports.TIMEOUT
         calls.append(replace(target, timeout_seconds=probe_bisection.SURE_SECONDS) if is_closed else target)
-    unheard: dict[Way, list[int]] = {}
-    for outcome in dial(calls, settings):
+    made = dial(calls, settings, seconds=seconds)
+    for outcome in made:
         _put(outcomes, outcome)
-        before = silent[outcome.target.way, outcome.target.port]
-        if before.result == probe_ports.TIMEOUT and before.own_port and outcome.result in _REACHED:
-            unheard.setdefault(outcome.target.way, []).append(before.own_port)
-    return unheard
+        first = before[outcome.target.way, outcome.target.port]
+        if first.result == probe_ports.TIMEOUT and first.own_port and outcome.result in _REACHED:
+            unheard.setdefault(outcome.target.way, []).append(first.own_port)
+    return made
 
 
 class _Answered:
@@ -223,7 +280,11 @@ def _is_blocked(outcomes: Sequence[Outcome]) -> bool:
 
 
 def _search(
-    peers: Sequence[Peer], own_name: str, outcomes: Mapping[Way, Sequence[Outcome]], settings: Settings
+    peers: Sequence[Peer],
+    own_name: str,
+    outcomes: Mapping[Way, Sequence[Outcome]],
+    settings: Settings,
+    seconds: float,
 ) -> dict[Way, probe_bisection.Search]:
     answered = _Answered(outcomes)
     searches = {}
@@ -254,7 +315,7 @@ def _search(
             if one.result in _REACHED or one.result in _STATES
         }
 
-    probe_bisection.search(list(searches.values()), knock)
+    probe_bisection.search(list(searches.values()), knock, seconds=seconds)
     return searches
 
 
@@ -264,6 +325,7 @@ def link(
     measured: probe_quality.Quality | None,
     searched: probe_bisection.Search | None,
     unheard: Sequence[int] = (),
+    requests: probe_requests.Requests | None = None,
 ) -> dict[str, Any]:
     """The compact form of what is known about the link to ``host``."""
     handshakes = [one.connect_ms for one in outcomes if one.result == probe_ports.OK and one.connect_ms is not None]
@@ -277,6 +339,7 @@ def link(
         "blocked": [one._asdict() for one in searched.blocked()] if searched else [],
         "searched": [[searched.first, probe_bisection.LAST]] if searched else [],
         "unheard": sorted(set(unheard)),
+        **({"requests": requests._asdict()} if requests else {}),
     }
 
 

@@ -21,6 +21,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     matrix,
     mesh_findings,
     mesh_links,
+    mesh_lost_requests,
     mesh_rail_findings,
     mpi_findings,
     odd_answers,
@@ -153,6 +154,7 @@ def make_report(run: Run) -> Report:
         notes=[
             *_notes(run, nodes),
             *mesh_rail_findings.notes(run.known_members, surveyed, run.launch),
+            *mesh_lost_requests.notes(answered, links, run.labels),
             *speed_findings.notes(limits, links, ranks.sizes),
         ],
         stack=matrix.stack(nodes),

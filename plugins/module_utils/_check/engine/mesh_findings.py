@@ -23,6 +23,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     mesh_format,
     mesh_link_quality,
     mesh_links,
+    mesh_lost_requests,
     mesh_unsent,
     set_cover,
 )
@@ -79,7 +80,11 @@ def findings(
         for cause, remedy in _once(sorted(judged, key=lambda one: not one[1].sure)):
             found.append(_finding(cause, remedy, trouble, links, hosts, ranges or {}, doubtful))
     found += gloo_dial_order.findings(hosts, links, addresses or {})
-    return found + mesh_link_quality.findings(hosts, links, labels)
+    slow = mesh_link_quality.findings(hosts, links, labels)
+    # Where whole payloads lose packets, requests do too.
+    told = [one.hosts for one in slow]
+    lost = [one for one in mesh_lost_requests.findings(hosts, links, labels) if one.hosts not in told]
+    return [*found, *slow, *lost]
 
 
 def _between_two(

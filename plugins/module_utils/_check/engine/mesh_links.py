@@ -63,6 +63,7 @@ class Link:
 
     milliseconds: of a connect.  bytes_per_second, retransmits: of the largest payload; None where it was not sent.
     unheard: ports of the source that nothing came back to, where another one of its ports was answered.
+    requests, lost_requests: SYNs that were sent, and those without an answer. worst_milliseconds: the slowest connect.
     """
 
     source: str
@@ -75,6 +76,9 @@ class Link:
     blocked: Mapping[str, Spans]
     searched: Spans
     unheard: tuple[int, ...] = ()
+    requests: int = 0
+    lost_requests: int = 0
+    worst_milliseconds: float = 0.0
 
     def failing(self, trouble: str) -> list[Failure]:
         """The ports with this trouble."""
@@ -133,6 +137,9 @@ def read(hosts: Sequence[str], probe: Results) -> Links:
             blocked=_blocked(row.get("blocked") or ()),
             searched=intervals.merged((int(first), int(last)) for first, last in row.get("searched") or ()),
             unheard=tuple(int(port) for port in row.get("unheard") or ()),
+            requests=int(row.get("requests", {}).get("sent", 0)),
+            lost_requests=int(row.get("requests", {}).get("lost", 0)),
+            worst_milliseconds=float(row.get("requests", {}).get("worst_milliseconds", 0.0)),
         )
         for source in hosts
         for row in probe.get(source, {}).get("links", [])

@@ -110,6 +110,8 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("GC-NET-011", ERROR, "mesh", "connections are accepted and never answered",
      "node, inbound or outbound; or a link"),
     ("GC-NET-012", ERROR, "mesh", "a rail is down for a node", "node, group or cluster"),
+    ("GC-NET-013", WARNING, "mesh", "connection requests get no answer now and then",
+     "node, inbound, outbound or both; a link; a group; the cluster when all links lose some"),
     ("GC-NODE-001", ERROR, "static", "a member's name means the node itself",
      "the nodes that resolve the name so", "for a host name that the inventory does not know"),
     ("GC-NODE-002", ERROR, "static", "a member's name has no address or another one",

@@ -30,6 +30,7 @@ _FAILURE = shape.record(
     {"port": port, "range": text, "result": text, "milliseconds": number},
     {"passed_bytes": count, "stalled_bytes": count, "said": text},
 )
+_REQUESTS = shape.record({"sent": count, "lost": count, "worst_milliseconds": number})
 #: What ``links.link`` returns.
 _LINK = shape.record(
     {
@@ -42,7 +43,8 @@ _LINK = shape.record(
         "blocked": each(shape.record({"first": port, "last": port, "result": text})),
         "searched": each(lambda ends: each(port)(ends) and len(ends) == 2),
         "unheard": each(port),
-    }
+    },
+    {"requests": _REQUESTS},
 )
 _RAIL = shape.record({"name": text, "links": each(_LINK)})
 #: Whether this is what ``prober.py`` writes, and no more: the user of the ranks could have written anything.

@@ -90,6 +90,7 @@ LINK = {
     "blocked": [{"first": 40000, "last": 40001, "result": "timeout"}],
     "searched": [[40000, 50000]],
     "unheard": [40000],
+    "requests": {"sent": 20, "lost": 5, "worst_milliseconds": 1030.5},
 }
 
 
