@@ -23,6 +23,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent
     facts_host_keys,
     facts_interfaces,
     facts_job,
+    facts_kernel,
     facts_listeners,
     facts_names,
     facts_nccl,
@@ -95,7 +96,10 @@ def look(
         "ephemeral_range": [first, last],
         "reserved_ports": facts_resources.parse_ports(read("/proc/sys/net/ipv4/ip_local_reserved_ports")),
         "listeners": _listeners(run, plan["rendezvous"]),
+        "kernel": facts_kernel.sysctls(read, _settable),
+        "offloads": facts_kernel.offloads(str(own["fabric_interface"])),
         "limits": facts_resources.parse_limits(_said(run, facts_resources.limits_command(user))),
+        "limits_written": facts_resources.written_limits(read(facts_resources.LIMITS_OF_ROLE)),
         "cpus": os.cpu_count() or 1,
         "rdma": _folder("/sys/class/infiniband"),
         "environment": facts_environment.of_libraries(),
@@ -126,6 +130,11 @@ def read(path: str) -> str:
             return stream.read()
     except OSError:
         return ""
+
+
+def _settable(path: str) -> bool:
+    """Whether this node can write a file of the kernel: in a container not every one."""
+    return os.access(path, os.W_OK)
 
 
 def _said(run: Runner, argv: Sequence[str], **more: Any) -> str:

@@ -17,6 +17,9 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.proto
 #: Key here to the name in /proc/<pid>/limits.
 LIMITS = {"nofile": "Max open files", "memlock": "Max locked memory", "nproc": "Max processes"}
 LIMITS_OF_THIS_PROCESS = "/proc/self/limits"
+#: What role kernel_tuning writes, and how: for everybody and, as limits.conf(5) wants it, for root once more.
+LIMITS_OF_ROLE = "/etc/security/limits.d/90-gpu-cluster.conf"
+_OF_EVERYBODY = re.compile(r"^\* - (?P<item>[a-z]+) (?P<value>unlimited|[0-9]{1,18})$", re.MULTILINE)
 #: Far more than reading them takes, less than a person waits.
 LIMITS_SECONDS = 10
 #: A service, as the node's sshd is one: what it starts has no limits of the login that Ansible uses.
@@ -62,6 +65,18 @@ def parse_limits(text: str) -> dict[str, int]:
         for key, name in LIMITS.items()
         if name in soft and (soft[name] == "unlimited" or soft[name].isdigit())
     }
+
+
+def written_limits(text: str) -> dict[str, int]:
+    """The limits in the file of role kernel_tuning, as ``parse_limits`` gives those in force."""
+    found = {}
+    for match in _OF_EVERYBODY.finditer(text):
+        item, value = match["item"], match["value"]
+        if item in LIMITS:
+            # limits.conf counts locked memory in KiB, the kernel in bytes.
+            unit = 1024 if item == "memlock" else 1
+            found[item] = UNLIMITED if value == "unlimited" else int(value) * unit
+    return found
 
 
 def parse_ports(text: str) -> list[list[int]]:

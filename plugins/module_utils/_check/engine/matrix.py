@@ -37,13 +37,19 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     Node,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import WARNING
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._tuning.parameters import NEIGHBOURS
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._tuning.parameters import (
+    EXTRA,
+    LINK,
+    NEIGHBOURS,
+    PARAMETERS,
+    RTT,
+)
 
 TORCH_ID = "GC-VER-001"
 #: Variables of the inventory that are compared with what a node has, or say what to compare.
 VARIABLES = (
     *(DRIVER, STATE, NCCL, TORCH, TOOLKIT, TOOLKITS, COUNT, INTERFACE, OPENMPI, ssh_certificates.RENEW, NEIGHBOURS),
-    *(OF_JOBS, OF_HOST),
+    *(OF_JOBS, OF_HOST, LINK, RTT, PARAMETERS, EXTRA),
 )
 
 

@@ -152,6 +152,9 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("GC-NODE-022", WARNING, "static", "the folder for temporary files of jobs cannot be used",
      "the nodes on which it cannot"),
     ("GC-NODE-023", WARNING, "static", "a NUMA node has processors and no memory", "the nodes that have one"),
+    ("GC-NODE-024", WARNING, "static", "settings of the kernel, the card or the logins of a node drifted",
+     "the nodes that have another value than the inventory, than role kernel_tuning wrote, or than most members; none "
+     "when nobody is in the majority"),
     ("GC-NODE-026", ERROR, "static", "hardware addresses of the data network cannot be found, or are fixed and wrong",
      "node"),
     ("GC-PERF-001", ERROR, "collective", "the all_reduce is slower than the site allows",

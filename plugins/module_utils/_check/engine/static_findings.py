@@ -20,6 +20,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     static_network,
     static_resources,
     static_routes,
+    static_settings,
     static_variables,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
@@ -44,6 +45,8 @@ def findings(
     the variables of its inventory that are compared with what it has.  refusals: of ``judge_host_keys.refused``.
     """
     view = make_view(static, members)
+    resources = static_resources.findings(view, plan, user)
+    limited = {host for one in resources if one.id == "GC-NODE-012" for host in one.hosts}
     return [
         *static_network.findings(view),
         *static_routes.findings(view),
@@ -52,7 +55,8 @@ def findings(
         *static_nccl.findings(view, backend, gpus),
         *static_gloo.findings(view, pins or {}),
         *static_variables.findings(view, pins or {}),
-        *static_resources.findings(view, plan, user),
+        *resources,
+        *static_settings.findings(view, pins or {}, limited),
         *static_jobs.findings(view, plan, user),
         *static_neighbours.findings(view, pins or {}),
         *static_host_keys.findings(view, user, refusals),

@@ -25,3 +25,22 @@ UNLIMITED = -1
 OF_SESSIONS = "/etc/environment"
 #: ausearch(8) calls the last ten minutes "recent": what a run of the site playbook just before has caused.
 DENIAL_MINUTES = 10
+#: Sysctls that decide how fast a TCP connection can be and how soon it is there; all nodes have the same of them,
+#: whatever their memory (Documentation/networking/ip-sysctl.rst of the kernel).
+SYSCTLS_OF_TCP = (
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.core.rmem_max",
+    "net.core.wmem_max",
+    "net.core.somaxconn",
+    "net.core.netdev_max_backlog",
+    "net.ipv4.tcp_window_scaling",
+    "net.ipv4.tcp_moderate_rcvbuf",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_mtu_probing",
+    "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_syn_retries",
+    "net.ipv4.tcp_retries2",
+)

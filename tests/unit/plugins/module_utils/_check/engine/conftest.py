@@ -91,7 +91,17 @@ class Sample:
             "ephemeral_range": [32768, 60999],
             "reserved_ports": [],
             "listeners": [],
+            "kernel": {
+                "values": {
+                    "net.ipv4.tcp_rmem": "4096 131072 6291456",
+                    "net.ipv4.tcp_wmem": "4096 16384 4194304",
+                    "net.core.somaxconn": "4096",
+                },
+                "written": {},
+            },
+            "offloads": {"tso": True, "gso": True, "gro": True},
             "limits": {"nofile": 524288, "memlock": -1, "nproc": 100000},
+            "limits_written": {},
             "cpus": 64,
             "rdma": [],
             "environment": {},
