@@ -35,7 +35,8 @@ def parse(text: str, wanted: Iterable[str], read: Callable[[str], str]) -> dict[
     read: gives the text of a file, empty when it cannot be read.  Each interface has ``mtu``, ``state`` (``up``,
     ``down`` or ``no carrier``), ``mac``, ``arp`` (whether it asks for hardware addresses), ``addresses`` (with prefix
     length, no link-local ones), ``duplicated`` (of these, the IPv6 ones that the kernel found with somebody else),
-    ``speed_mbps`` (None when unknown), and the values in force of ``SYSCTLS`` (0 where there are none).
+    ``speed_mbps`` (None when unknown), ``physical`` (whether a device is behind it, none of a veth, bond or bridge),
+    and the values in force of ``SYSCTLS`` (0 where there are none).
     """
     names = set(wanted)
     found = {}
@@ -52,6 +53,7 @@ def parse(text: str, wanted: Iterable[str], read: Callable[[str], str]) -> dict[
             "addresses": [_cidr(one) for one in held if not one.duplicated],
             "duplicated": [_cidr(one) for one in held if one.duplicated],
             "speed_mbps": _speed(read(f"/sys/class/net/{name}/speed")),
+            "physical": bool(read(f"/sys/class/net/{name}/device/uevent")),
             **{key: _in_force(key, name, read) for key in SYSCTLS},
         }
     return found

@@ -30,6 +30,8 @@ AT_ONCE = 4
 AGAIN = 3
 # A link below this share of the median of the node's links is measured again.
 SLOW_SHARE = 0.5
+# So few links of a node on a rail are measured again in any case: they are compared with an earlier run (slower.py).
+FEW = 2
 
 
 class Quality(NamedTuple):
@@ -76,9 +78,13 @@ def quality(steps: Sequence[Step]) -> Quality:
 
 
 def again(found: Mapping[Way, Quality]) -> set[Way]:
-    """The ways that are slow or not clean, compared with the others of their rail."""
+    """The ways that are slow or not clean, compared with the others of their rail; all of a few, which show nothing."""
     rates: dict[str, list[float]] = {}
     for (rail, _host), one in found.items():
         rates.setdefault(rail, []).append(one.bytes_per_second)
     usual = {rail: statistics.median(values) for rail, values in rates.items()}
-    return {way for way, one in found.items() if one.retransmits or one.bytes_per_second < SLOW_SHARE * usual[way[0]]}
+    return {
+        way
+        for way, one in found.items()
+        if one.retransmits or len(rates[way[0]]) <= FEW or one.bytes_per_second < SLOW_SHARE * usual[way[0]]
+    }

@@ -19,6 +19,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     host_findings,
     known_causes,
     matrix,
+    mesh_card_speed,
     mesh_findings,
     mesh_links,
     mesh_lost_requests,
@@ -97,6 +98,9 @@ def make_report(run: Run) -> Report:
     # A certain fact of a node comes before the links that it explains, and these are no findings of their own.
     told = known_causes.explain(_static(run, {node.name for node in nodes if node.has_gpu}), links)
     meshed, railed = _on_rails(run, _mesh(run, answered, told.ends), surveyed)
+    interfaces = {str(one["name"]): str(one["fabric_interface"]) for one in run.known_members}
+    cards = mesh_card_speed.speeds(run.looked, interfaces)
+    meshed = [*meshed, *mesh_card_speed.findings(answered, links, cards, meshed, run.labels)]
     filters = packet_filter.findings(run.looked, run.port_plan, mesh=meshed) if _is_looked(run) else []
     static = [*told.leading, *told.rest, *filters]
     known = once([*hosts, *told.leading, *meshed, *told.rest, *filters, *matrix.findings(nodes)])
@@ -155,6 +159,7 @@ def make_report(run: Run) -> Report:
             *_notes(run, nodes),
             *mesh_rail_findings.notes(run.known_members, surveyed, run.launch),
             *mesh_lost_requests.notes(answered, links, run.labels),
+            *mesh_card_speed.notes(answered, links, cards, limits.links.bytes_per_second_min is not None),
             *speed_findings.notes(limits, links, ranks.sizes),
         ],
         stack=matrix.stack(nodes),

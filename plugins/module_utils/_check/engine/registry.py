@@ -161,6 +161,8 @@ ROWS: tuple[tuple[str, ...], ...] = (
      "the cluster; nobody fails for it alone"),
     ("GC-PERF-002", ERROR, "mesh", "links break a limit that the site set",
      "node, inbound, outbound or both; a link; a group; the cluster when all links break it"),
+    ("GC-PERF-003", WARNING, "all", "the network or the all_reduce became much slower since the report before",
+     "node, inbound, outbound or both; a link; a group; the cluster when all links did, or the all_reduce alone"),
     ("GC-RUN-001", ERROR, "collective", "ranks did not finish the all_reduce",
      "the nodes of the ranks that fell silent, or none"),
     ("GC-RUN-002", ERROR, "collective", "a rank never came to the rendezvous", "the node of that rank"),

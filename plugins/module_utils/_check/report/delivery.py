@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.verdict import Report
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import files, folder
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import drift, files, folder, slower
 
 
 def with_inventory(report: Report, options: str) -> Report:
@@ -33,6 +33,8 @@ def with_files(report: Report, where: str) -> tuple[Report, list[str]]:
     """
     before = folder.earlier(where, files.JSON)
     trouble = folder.problem(where, len(report.members))
+    later = slower.findings(drift.readable(before), report.as_dict())
+    report = replace(report, findings=[*report.findings, *later])
     found = folder.finding(where, {}, trouble)
     first = _with(report, found)
     missing = folder.write(where, files.contents(first.as_dict(), before))

@@ -100,10 +100,15 @@ def _key(finding: Mapping[str, Any]) -> tuple[Any, ...]:
     return finding["id"], finding["severity"], about["kind"], tuple(about["nodes"]), about["direction"], about["label"]
 
 
+def comparable(before: Report, now: Report) -> bool:
+    """Whether the times of both are of the same backend, nodes and ranks."""
+    return bool(before["sizes"] and now["sizes"]) and _setting(before) == _setting(now)
+
+
 def _sizes(before: Report, now: Report) -> Iterator[str]:
     if not before["sizes"] or not now["sizes"]:
         return
-    if _setting(before) != _setting(now):
+    if not comparable(before, now):
         yield "times are not compared: another backend, or other nodes or ranks took part"
         return
     earlier = {one["size_bytes"]: one for one in before["sizes"]}

@@ -23,6 +23,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
 MIB = 2**20
 #: Own choice, without a source: the reports of 64 members are below 2 MiB, and a full disk is no place to learn that.
 LEAST_BYTES = 4 * MIB
+#: Far more than the report of a thousand members.
+MOST_CHARACTERS = 512 * MIB
 #: The mesh in report.json has four numbers for each pair of members.
 BYTES_PER_PAIR = 100
 
@@ -57,10 +59,11 @@ def problem(folder: str, members: int) -> str:
 
 
 def earlier(folder: str, name: str) -> str:
-    """The text of a file that is there already, empty where there is none that can be read."""
+    """The text of a file that is there already, empty where there is none that can be read, or none of ours."""
     try:
         with open(os.path.join(folder, name), encoding="utf-8") as stream:
-            return stream.read()
+            text = stream.read(MOST_CHARACTERS + 1)
+            return text if len(text) <= MOST_CHARACTERS else ""
     except (OSError, UnicodeDecodeError):
         return ""
 

@@ -107,6 +107,7 @@ def test_interfaces() -> None:
         "addresses": ["192.0.2.11/24", "2001:db8::11/64"],
         "duplicated": ["2001:db8::99/64"],
         "speed_mbps": 100000,
+        "physical": False,
         "rp_filter": 1,
         "arp_ignore": 2,
         "arp_announce": 0,

@@ -17,7 +17,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.verdict import Report
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import make_port_plan
 
-CARD = {"mtu": 1500, "state": "up", "arp": True, "duplicated": [], "speed_mbps": 10000}
+CARD = {"mtu": 1500, "state": "up", "arp": True, "duplicated": [], "speed_mbps": 10000, "physical": True}
 #: What a process of the user finds.
 JOB = {
     "home": {"path": "/home/train", "problem": ""},

@@ -104,9 +104,46 @@ def test_loss_that_costs_nothing_is_not_told() -> None:
     assert mesh.findings() == []
 
 
-def test_three_nodes_are_too_few_to_compare() -> None:
+def test_of_three_nodes_one_that_is_very_slow_is_named() -> None:
     mesh = Mesh(HOSTS[:3])
     mesh.slow("n3", "", 100, retransmits=100)
+    (finding,) = mesh.findings()
+    assert finding.hosts == ("n3",) and "is slow and loses packets from n3" in finding.cause
+    mesh = Mesh(HOSTS[:3])
+    mesh.slow("", "n2", 30)
+    (finding,) = mesh.findings()
+    assert finding.hosts == ("n2",) and "is slow to n2: " in finding.cause
+    mesh.slow("n2", "", 30)
+    (finding,) = mesh.findings()
+    assert finding.hosts == ("n2",) and "is slow to and from n2: " in finding.cause
+
+
+def test_of_three_nodes_one_slow_link_without_loss_is_what_a_busy_machine_looks_like() -> None:
+    mesh = Mesh(HOSTS[:3])
+    mesh.slow("n3", "n1", 100)
+    assert mesh.findings() == []
+    mesh = Mesh(HOSTS[:3])
+    mesh.slow("n3", "", 10)
+    assert mesh.findings() == []
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_three_busy_nodes_accuse_nobody(seed: int) -> None:
+    """Twice as far apart as the rates of healthy namespaces on two busy cores were, and one link like none of them."""
+    mesh = Mesh(HOSTS[:3], seed, spread=20)
+    ends = random.Random(seed).choice(sorted(mesh.rates))
+    mesh.slow(*ends, 60)
+    assert mesh.findings() == []
+
+
+def test_of_two_nodes_the_slow_direction_is_named() -> None:
+    mesh = Mesh(HOSTS[:2])
+    mesh.slow("n1", "n2", 40, retransmits=50)
+    (finding,) = mesh.findings()
+    assert finding.hosts == ("n1", "n2") and finding.about.kind == "link"
+    assert "is slow and loses packets from n1 to n2: " in finding.cause and "in the other direction" in finding.cause
+    mesh = Mesh(HOSTS[:2])
+    mesh.slow("n1", "n2", 20)
     assert mesh.findings() == []
 
 
