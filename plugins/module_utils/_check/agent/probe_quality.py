@@ -31,7 +31,7 @@ AGAIN = 3
 # A link below this share of the median of the node's links is measured again.
 SLOW_SHARE = 0.5
 # So few links of a node on a rail are measured again in any case: they are compared with an earlier run (slower.py).
-FEW = 2
+FEW = 3
 
 
 class Quality(NamedTuple):

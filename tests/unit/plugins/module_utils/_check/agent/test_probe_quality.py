@@ -137,8 +137,11 @@ def test_a_slow_link_is_measured_three_times_more_in_the_same_six_seconds(monkey
         return [probe_dialing.Outcome(target, "ok", 0.0, 0.0, steps[target.host], 0, "") for target in targets]
 
     monkeypatch.setattr(probe_quality, "dial", dial)
-    targets = [probe_dialing.Target(host, "192.0.2.1", 40000, "ephemeral") for host in ("a", "b", "slow")]
+    targets = [probe_dialing.Target(host, "192.0.2.1", 40000, "ephemeral") for host in ("a", "b", "c", "slow")]
     probe_quality.measure(targets, SETTINGS, probe_links.QUALITY_SECONDS)
     once = (probe_quality.LONG_BYTES,)
-    assert calls == [({"a": once, "b": once, "slow": once}, 4, 3.0), ({"slow": once * 3}, 4, 3.0)]
+    assert calls == [({"a": once, "b": once, "c": once, "slow": once}, 4, 3.0), ({"slow": once * 3}, 4, 3.0)]
+    calls.clear()
+    probe_quality.measure(targets[:3], SETTINGS, probe_links.QUALITY_SECONDS)
+    assert calls[1] == ({"a": once * 3, "b": once * 3, "c": once * 3}, 4, 3.0), "three links show nothing of each other"
     assert probe_quality.LONG_BYTES == 1 << 20

@@ -184,6 +184,18 @@ def test_three_slow_links_without_loss_are_too_few() -> None:
     assert [finding.hosts for finding in mesh.findings()] == [("n3",)]
 
 
+def test_three_slow_links_that_lose_enough_together_are_named() -> None:
+    """As a slow cable of a node among four did, in the best of four measurements of each link."""
+    mesh = Mesh(HOSTS[:4])
+    mesh.slow("", "n2", 50)
+    for ends in mesh.retransmits:
+        mesh.retransmits[ends] = 0
+    assert mesh.findings() == []
+    mesh.retransmits["n3", "n2"] = mesh.retransmits["n4", "n2"] = 4
+    (finding,) = mesh.findings()
+    assert finding.hosts == ("n2",) and "is slow to n2: " in finding.cause
+
+
 def test_links_without_a_rate_are_not_judged() -> None:
     mesh = Mesh(HOSTS)
     for ends in mesh.rates:
