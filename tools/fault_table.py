@@ -90,6 +90,7 @@ TITLES = {
     "drift-retries": "of three nodes, one has net.ipv4.tcp_syn_retries = 1",
     "drift-somaxconn": "of two nodes, one has net.core.somaxconn = 16",
     "drift-offload": "of three nodes, one has no segmentation offload (tso)",
+    "drift-mtu": "of two nodes, one has another MTU than the inventory says",
     "drift-two": "of two nodes, one has no TCP timestamps",
     "taken": "another program listens on a rendezvous port of a node",
     "rack": "the uplink of a rack is down",

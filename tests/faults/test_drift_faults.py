@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import json
 import random
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import project
@@ -84,6 +86,32 @@ def test_an_offload_of_one_node(nets: dict[int, NetCluster], rng: random.Random)
         results.record("drift-offload", "we", seconds, found["cause"])
     finally:
         net.run(name, sys.executable, "-c", SWITCH, INTERFACE, "1")
+
+
+def test_the_mtu_of_one_of_two_nodes(nets: dict[int, NetCluster], rng: random.Random, tmp_path: Path) -> None:
+    """Nobody is in the majority; the inventory tells which one it is."""
+    net = nets[2]
+    name = rng.choice(net.names)
+    print(f"{name} has an MTU of 1400, the inventory says 1500")
+    hosts = {
+        one: {
+            "static_network_interfaces": [
+                {"name": INTERFACE, "addresses": [f"{net.node(one).address}/24"], "mtu": 1500}
+            ]
+        }
+        for one in net.names
+    }
+    overlay = tmp_path / "mtu.json"
+    overlay.write_text(json.dumps({"gpu_cluster": {"hosts": hosts}}))
+    net.run(name, "ip", "link", "set", INTERFACE, "mtu", "1400")
+    try:
+        ended = check(net, "--check", "-i", str(overlay))
+        (found,) = ended.report["findings"]
+        assert (found["id"], found["hosts"]) == ("GC-NODE-008", [name]), ended.text
+        assert f"the MTU of {INTERFACE} on {name} is 1400 bytes, the inventory says 1500" in found["cause"], found
+        results.record("drift-mtu", "we", ended.seconds, found["cause"])
+    finally:
+        net.run(name, "ip", "link", "set", INTERFACE, "mtu", "1500")
 
 
 def test_of_two_nodes_that_differ_nobody_is_accused(nets: dict[int, NetCluster], rng: random.Random) -> None:

@@ -19,6 +19,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     fixes,
     gpu_health,
     ssh_certificates,
+    static_mtu,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.node import (
@@ -49,7 +50,7 @@ TORCH_ID = "GC-VER-001"
 #: Variables of the inventory that are compared with what a node has, or say what to compare.
 VARIABLES = (
     *(DRIVER, STATE, NCCL, TORCH, TOOLKIT, TOOLKITS, COUNT, INTERFACE, OPENMPI, ssh_certificates.RENEW, NEIGHBOURS),
-    *(OF_JOBS, OF_HOST, LINK, RTT, PARAMETERS, EXTRA),
+    *(OF_JOBS, OF_HOST, LINK, RTT, PARAMETERS, EXTRA, static_mtu.VARIABLE),
 )
 
 

@@ -126,7 +126,8 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("GC-NODE-007", ERROR, "static", "an address of the data network is there twice",
      "the member that has another one's address; the member whose address another machine has"),
     ("GC-NODE-008", WARNING, "static", "the MTU of the data network differs",
-     "the nodes that differ, or none when nobody is in the majority; the node that learned a smaller one"),
+     "the nodes that differ from the inventory or from most, or none when nobody is in the majority; the node that "
+     "learned a smaller one"),
     ("GC-NODE-009", WARNING, "static", "cards that share a subnet are not kept apart", "node"),
     ("GC-NODE-010", ERROR, "static", "the kernel gives out ports that the plan does not know",
      "the nodes with that range", "when it gives out fewer ports than the plan has"),

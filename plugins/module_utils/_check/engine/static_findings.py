@@ -14,6 +14,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     static_gloo,
     static_host_keys,
     static_jobs,
+    static_mtu,
     static_names,
     static_nccl,
     static_neighbours,
@@ -48,7 +49,7 @@ def findings(
     resources = static_resources.findings(view, plan, user)
     limited = {host for one in resources if one.id == "GC-NODE-012" for host in one.hosts}
     return [
-        *static_network.findings(view),
+        *static_mtu.findings(view, pins or {}, static_network.findings(view)),
         *static_routes.findings(view),
         *static_arp.findings(view),
         *static_names.findings(view),
