@@ -60,7 +60,8 @@ PURE = {
 #: A module that can do more: to who may import it all the same, and why.
 IMPURE = {
     "os": ({"coordinator", "diagnosis", "fixes"}, "os.path, which cuts the text of a path"),
-    "signal": ({"unfinished_ranks"}, "names and numbers of signals"),
+    "posixpath": ({"sshd"}, "the same"),
+    "signal": ({"ranks_start", "unfinished_ranks"}, "names and numbers of signals"),
     "socket": ({"probe_ports"}, "the listeners of a node; the engine takes its constants"),
     "time": ({"probe_ports"}, "the same"),
 }

@@ -23,6 +23,8 @@ import zlib
 from contextlib import nullcontext
 from datetime import timedelta
 from functools import lru_cache
+from importlib.machinery import PathFinder
+from importlib.util import find_spec
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -451,8 +453,29 @@ def inside_node(torch: Any, dist: Any, job: dict[str, Any], limit: Limit) -> Non
     emit("inside", size_bytes=INSIDE_BYTES, seconds=seconds, wrong=exchanges.wrong or None)
 
 
+def tell_torch() -> None:
+    """Tell which file is PyTorch, where it is not a package in the environment of this Python.  Imports nothing.
+
+    instead_of: the one that stands there, empty where there is none.
+    """
+    own = tuple(os.path.join(prefix, "") for prefix in {sys.prefix, sys.base_prefix})
+    try:
+        found = find_spec("torch")
+        path = found.origin if found else None
+        if found is None or path is None:
+            return
+        package = found.submodule_search_locations is not None
+        if package and path.startswith(own):
+            return
+        usual = PathFinder.find_spec("torch", [one for one in sys.path if one.startswith(own)])
+    except Exception:  # Another finder than Python's, or a module that says less of itself.
+        return
+    emit("torch", path=path, package=package, instead_of=(usual.origin or "") if usual else "")
+
+
 def main() -> None:
     faulthandler.enable()
+    tell_torch()
     started = time.perf_counter()
     # What an import makes stays: to look through it again and again costs a tenth of the import (torch 2.13.0).
     gc.disable()

@@ -37,7 +37,11 @@ import sys
 import time
 from typing import IO, Any, cast
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import progress_note
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import (
+    job_variables,
+    progress_note,
+    start_look,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import rank_events
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import (
     NO_JOB,
@@ -127,6 +131,7 @@ class RankProcess:
         # What the node gives to jobs, as far as the check does not need it otherwise.
         variables: dict[str, str] = job.get("variables", {})
         paths = [os.path.join(run_dir, "payload"), variables.get("PYTHONPATH", "")]
+        self.variables = variables
         environment = {
             **os.environ,
             **variables,
@@ -140,6 +145,7 @@ class RankProcess:
         self.events: list[dict[str, Any]] = []
         self.exit_code: int | None = None
         self.process_state = ""
+        self.start_look: dict[str, Any] | None = None
         self.stderr_path = os.path.join(run_dir, "out", f"stderr.{local_rank}")
         with open(self.stderr_path, "wb") as stderr:
             self.process = subprocess.Popen(
@@ -185,7 +191,13 @@ class RankProcess:
         """Whether it is gone; never waits for a process that only closed its output."""
         if self._ended and self.exit_code is None:
             self.exit_code = self.process.poll()
+            # Never of one that was killed: what it hangs at, such as a file server, would hold the worker too.
+            if self.exit_code is not None and not self._is_done():
+                self.start_look = start_look.look(job_variables.read(), self.variables)
         return self.exit_code is not None
+
+    def _is_done(self) -> bool:
+        return self.exit_code == 0 and any(event["event"] == "done" for event in self.events)
 
     def start(self, job: dict[str, Any]) -> None:
         try:
@@ -209,6 +221,7 @@ class RankProcess:
             "exit_code": self.exit_code,
             "process_state": self.process_state,
             "stderr_tail": end_of(self.stderr_path),
+            **({"start": self.start_look} if self.start_look else {}),
         }
 
 

@@ -73,7 +73,10 @@ def findings(
         findings=wrong + slow + trouble.findings + elsewhere,
         unexplained=trouble.unexplained,
         sizes=sizes,
-        ranks=[dict(rank, **trouble.texts.get(rank["rank"], {})) for rank in ranks],
+        ranks=[
+            {**{name: value for name, value in rank.items() if name != "start"}, **trouble.texts.get(rank["rank"], {})}
+            for rank in ranks
+        ],
         fit=ranks_results.fit(sizes),
     )
 

@@ -51,6 +51,7 @@ def table(the_plan: Mapping[str, Any], collect: Results) -> list[Rank]:
                     "process_state": one["process_state"],
                     "events": one["events"],
                     "stderr_tail": one["stderr_tail"],
+                    **({"start": one["start"]} if "start" in one else {}),
                 }
             )
     return ranks

@@ -172,6 +172,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("GC-RUN-005", ERROR, "collective", "the all_reduce goes wrong with one node, in one pair, or across one label",
      "the node, the two nodes, or the nodes of the label"),
     ("GC-RUN-006", ERROR, "collective", "the ranks were still at work at their deadline", "none"),
+    ("GC-RUN-007", ERROR, "collective", "a rank ended before it had PyTorch", "the nodes of these ranks"),
     ("GC-SSH-001", ERROR, "facts", "an ssh certificate does not do", "node"),
     ("GC-SSH-002", WARNING, "facts", "an ssh certificate lapses soon", "node"),
     ("GC-SSH-003", ERROR, "facts", "a node has no ssh certificate where others have one", "the nodes without"),

@@ -18,9 +18,10 @@ from ipaddress import ip_address
 from typing import Any, NamedTuple
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes, ranks_slow
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes, ranks_slow, ranks_start
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages import causes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.last_word import last_word
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.lookup import Match
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.reading import (
     Known,
@@ -135,7 +136,7 @@ class Unfinished:
         if self.process_state or self.exit_code is None:
             return "hung until its worker killed it"
         if self.errors and self.match is None:
-            return f"ended with an error that is not known: {self.text.strip().splitlines()[-1][:TEXT_CHARACTERS]}"
+            return f"ended with an error that is not known: {last_word(self.text)[:TEXT_CHARACTERS]}"
         if self.exit_code < 0:
             return f"was killed by signal {-self.exit_code} ({_signal_name(-self.exit_code)})"
         return f"ended with exit code {self.exit_code}" + ("" if self.text else " and without a word")
@@ -191,7 +192,7 @@ def judge(
     places = _places(ranks, addresses or {})
     open_ranks = [_explained(one, explaining) for one in open_ranks]
     deadline = Deadline(ranks_slow.cut_off(collect, ranks), ranks_slow.left_no_time(collect, ranks))
-    found: list[Finding] = []
+    found, open_ranks = _before_torch(open_ranks, ranks)
     for step in (
         lambda left, so_far: _own_texts(left, ranks),
         lambda left, so_far: _never_came(left, ranks, so_far, deadline),
@@ -206,7 +207,7 @@ def judge(
         [
             {"host": one.host, "rank": one.rank, "text": one.text}
             for one in open_ranks
-            if one.text and one.match is None
+            if one.text and one.match is None and not one.explained_by
         ],
         {one.rank: _as_dict(one) for one in open_ranks},
     )
@@ -223,7 +224,7 @@ def _unfinished(rank: Mapping[str, Any], known: Known) -> Unfinished:
     tail = _without_warnings(rank["stderr_tail"]) if broke else ""
     text = errors[0][:ERROR_CHARACTERS] if errors else tail[-TEXT_CHARACTERS:]
     torch = next((str(event["torch"]) for event in events(rank, "ready") if "torch" in event), "")
-    steps = [event["event"] for event in rank["events"] if event["event"] not in ("keys", "output")]
+    steps = [event["event"] for event in rank["events"] if event["event"] not in ("keys", "output", "torch")]
     warned = [event["text"] for event in events(rank, "output") if NCCL_WARNING in event["text"]] if broke else []
     # An error is one text, whose parts may mean something only together.
     parts = [
@@ -307,6 +308,17 @@ def _leads_to(finding: Finding, one: Unfinished, match: Match) -> bool:
     if own and finding.hosts and one.host not in finding.hosts:
         return False
     return finding.severity == ERROR and finding.id.startswith(match.cause.explained_by)
+
+
+def _before_torch(open_ranks: Sequence[Unfinished], ranks: Sequence[Rank]) -> tuple[list[Finding], list[Unfinished]]:
+    """Why ranks ended before they had PyTorch, when nothing else explains it; and all ranks, these explained."""
+    known = {one.rank: one.match is not None for one in open_ranks if not (one.explained_by or one.done)}
+    found = ranks_start.findings(ranks, known)
+    sure = {number for finding, numbers in found if finding.confidence > ranks_start.UNKNOWN for number in numbers}
+    return (
+        [finding for finding, _numbers in found],
+        [replace(one, explained_by=ranks_start.ID) if one.rank in sure else one for one in open_ranks],
+    )
 
 
 def _own_texts(open_ranks: Sequence[Unfinished], ranks: Sequence[Rank]) -> list[Finding]:

@@ -12,7 +12,7 @@ import json
 import re
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import shape
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import rank_start, shape
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.shape import (
     count,
     each,
@@ -66,6 +66,7 @@ _WRONG = {"size_bytes": _size, **_LOOK}
 _ALL_WRONG = optional(shape.record({**_LOOK, "iterations": count, "more": each(each(count))}))
 #: Every event of ``rank.py`` and its fields, besides ``event`` and ``at``.
 EVENTS: dict[str, dict[str, shape.Test]] = {
+    "torch": {"path": text, "package": flag, "instead_of": text},
     "ready": {"torch": text, "code": each(text), "seconds": number},
     "late": {"seconds": number},
     "gpu": {},
@@ -119,4 +120,5 @@ def is_report(one: Any) -> bool:
         and not _HALF.search(one["stderr_tail"])
         and isinstance(one.get("events"), list)
         and all(is_event(said) for said in one["events"])
+        and ("start" not in one or rank_start.START(one["start"]))
     )

@@ -46,6 +46,7 @@ LOOK = {
     "sum_is_right": True,
 }
 EVENTS: list[dict[str, Any]] = [
+    {"event": "torch", "path": "/opt/site/torch.py", "package": False, "instead_of": ""},
     {"event": "ready", "torch": "2.13.0+cpu", "code": ["sm_90"], "seconds": 2.5},
     {"event": "late", "seconds": 1.0},
     {"event": "gpu"},
@@ -69,6 +70,10 @@ EVENTS: list[dict[str, Any]] = [
     {"event": "error", "text": "RuntimeError: Timed out waiting 8000ms for recv", "where": ["rank.py 12 in step"]},
     {"event": "done"},
 ]
+START = {
+    "variables": [{"name": "PYTHONPATH", "value": "/opt/site", "source": "/etc/environment"}],
+    "shadows": [{"module": "random", "path": "/opt/site/random.py"}],
+}
 HOW_FAR = {
     "backend": "gloo",
     "seconds_ago": 0.5,
@@ -111,6 +116,8 @@ def a_state(chance: random.Random) -> dict[str, Any]:
                 "stderr_tail": chance.choice(["", "RuntimeError: Connection reset by peer"]),
             }
         )
+        if chance.random() < 0.5:
+            ranks[-1]["start"] = copy.deepcopy(START)
     return {
         "state": chance.choice(["finished", "deadline", "deadline", "running", "waiting"]),
         "pid": 12,
