@@ -2,7 +2,7 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Module launcher_files: what jobs and gpu-cluster-run need on a node, as six files."""
+"""Module launcher_files: what jobs and gpu-cluster-run need on a node, as seven files."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
   - Writes C(/etc/gpu-cluster/environment), C(/etc/gpu-cluster/hostfile), C(/etc/gpu-cluster/cluster.json),
-    C(/etc/profile.d/gpu-cluster.sh), C(/usr/local/bin/gpu-cluster-run) and C(/usr/local/bin/gpu-cluster-explain), each
-    atomically.
+    C(/etc/profile.d/gpu-cluster.sh), C(/usr/local/bin/gpu-cluster-run), C(/usr/local/bin/gpu-cluster-explain) and
+    C(/usr/local/bin/gpu-cluster-jobs), each atomically.
   - The interface is the one with the node's address on the data network, so the names of the cards may differ between
     nodes. A node is refused if no interface has the address, or if the interface is down or has no carrier.
   - C(hostfile) and C(cluster.json) depend only on the options and are the same on all members.
@@ -95,6 +95,10 @@ options:
     description:
       - The text of C(gpu-cluster-explain). The action of this module fills it in, and replaces what is given.
       - Empty removes that file, if it is ours.
+    type: str
+    default: ""
+  queue:
+    description: The same of C(gpu-cluster-jobs).
     type: str
     default: ""
 extends_documentation_fragment:
@@ -181,6 +185,7 @@ SPEC: dict[str, dict[str, Any]] = {
     "profile_enabled": {"type": "bool", "default": True},
     "program": {"type": "str", "required": True},
     "explainer": {"type": "str", "default": ""},
+    "queue": {"type": "str", "default": ""},
 }
 
 WARN_KEPT = "%s was not ours; it is now %s, and nothing of it is in force"

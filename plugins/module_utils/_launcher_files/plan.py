@@ -51,7 +51,8 @@ def plan(module: AnsibleModule) -> tuple[str, dict[str, str], list[texts.File]]:
         refuse(module, problems)
     everywhere = environment.of_cluster(given["ib_disabled"], shared)
     node = environment.of_node(whole, interface, everywhere, own)
-    files = texts.files(whole, everywhere, node, given["profile_enabled"], given["program"], given["explainer"])
+    programs = {paths.PROGRAM: given["program"], paths.EXPLAINER: given["explainer"], paths.QUEUE: given["queue"]}
+    files = texts.files(whole, everywhere, node, given["profile_enabled"], programs)
     return interface, node, [file._replace(path=ROOT + file.path) for file in files]
 
 

@@ -28,15 +28,17 @@ class File(NamedTuple):
 
 
 def files(
-    cluster: Cluster, shared: Mapping[str, str], node: Mapping[str, str], profile: bool, program: str, explainer: str
+    cluster: Cluster, shared: Mapping[str, str], node: Mapping[str, str], profile: bool, programs: Mapping[str, str]
 ) -> list[File]:
-    """All files of a node. ``shared`` is the environment that all members have, ``node`` that of this one."""
+    """All files of a node.
+
+    shared: the environment that all members have.  node: that of this one.  programs: path to text.
+    """
     return [
         File(paths.ENVIRONMENT, environment_text(node), 0o644, OURS),
         File(paths.HOSTFILE, hostfile_text(cluster), 0o644, OURS),
         File(paths.CLUSTER, cluster_text(cluster, shared), 0o644, OUR_CLUSTER),
-        File(paths.PROGRAM, program, 0o755, OUR_PROGRAM),
-        File(paths.EXPLAINER, explainer, 0o755, OUR_PROGRAM),
+        *(File(path, text, 0o755, OUR_PROGRAM) for path, text in programs.items()),
         File(paths.PROFILE, profile_text(node) if profile else "", 0o644, OURS),
     ]
 

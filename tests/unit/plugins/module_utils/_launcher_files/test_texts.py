@@ -79,10 +79,10 @@ def test_the_description_of_the_cluster() -> None:
 
 
 def test_every_text_of_ours_bears_its_mark() -> None:
-    for file in texts.files(CLUSTER, {}, VARIABLES, True, "# baremetal.gpu_cluster\n", "# baremetal.gpu_cluster\n"):
+    for file in texts.files(CLUSTER, {}, VARIABLES, True, {"/p": "# baremetal.gpu_cluster\n"}):
         assert file.mark in file.text, file.path
 
 
 def test_without_the_profile_there_is_no_text_for_it() -> None:
-    wanted = {file.path: file.text for file in texts.files(CLUSTER, {}, VARIABLES, False, "x", "y")}
+    wanted = {file.path: file.text for file in texts.files(CLUSTER, {}, VARIABLES, False, {paths.PROGRAM: "x"})}
     assert wanted[paths.PROFILE] == "" and wanted[paths.PROGRAM] == "x"
