@@ -154,11 +154,12 @@ def symptoms() -> str:
             texts = "\n".join(shown(one.words))
             mark = " *" if one.weak else ""
             fix = one.fix or cause.fix
-            command = one.command or ("" if one.fix else cause.command)
+            command, look = lookup.commands(one)
             parts.append(
                 f"\n```text\n{texts}\n```\n\n{_sentence(one.says)}{mark} ({link(one.cause)})\n\n{_sentence(fix)}"
             )
-            parts.append(f" `{command}`\n" if command else "\n")
+            parts.append(f" `{command}`" if command else "")
+            parts.append(f" Look: `{look}`\n" if look else "\n")
     return "".join(parts)
 
 

@@ -190,7 +190,7 @@ def without_inventory(report: Mapping[str, Any]) -> list[str]:
     return [
         command
         for finding in report["findings"]
-        for command in (finding["command"], finding["reproduce"])
+        for command in (finding["command"], finding["look"], finding["reproduce"])
         if command.startswith("ansible") and " -i " not in command
     ]
 

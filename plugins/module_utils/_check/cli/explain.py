@@ -91,6 +91,7 @@ def text(found: Sequence[Explanation]) -> str:
     where = f"{first.file}:{first.line}" if first.file != STANDARD_INPUT else f"line {first.line}"
     lines = [f"{first.cause}: {_short(first.title)}", f"  seen: {where}: {_short(first.text)}", f"  fix: {first.fix}"]
     lines += [f"  run: {first.command}"] if first.command else []
+    lines += [f"  look: {first.look}"] if first.look else []
     lines += [f"  more: docs/findings/{first.finding}.md"] if first.finding else [f"  {NOTHING}"]
     room = MOST_LINES - len(lines)
     lines += [f"also {one.cause}: {_short(one.title)}" for one in more[: room - (len(more) > room)]]
@@ -104,7 +105,7 @@ def _short(text_of: str) -> str:
 
 def _as_dict(one: Explanation) -> dict[str, object]:
     found = asdict(one)
-    command = found.pop("command")
+    command = " ".join(filter(None, (found.pop("command"), found.pop("look"))))
     return {**found, "fix": f"{one.fix}: {command}" if command else one.fix}
 
 

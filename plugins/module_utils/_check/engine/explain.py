@@ -60,6 +60,7 @@ class Explanation:
     cause: the kind of it, such as ``RDMA``, or ``UNKNOWN``.  title: a sentence with the place.  about: the hosts, ranks
     or addresses at fault, empty for nobody.  host, rank, file, line, text: who printed it first, and where.  severity:
     ``error``, or ``note`` where the line is none.  confidence: 0 to 1.  finding: the page that tells more, or empty.
+    command: what mends it; look: what narrows it and changes nothing.
     """
 
     cause: str
@@ -74,6 +75,7 @@ class Explanation:
     confidence: float
     fix: str
     command: str = ""
+    look: str = ""
     finding: str = ""
     processes: int = 1
 
@@ -226,6 +228,7 @@ def _explanation(
         confidence=WEAK if match.text.weak else SURE if match.sure else LESS_SURE,
         fix=match.fix,
         command=match.command,
+        look=match.look,
         finding=match.id,
     )
 

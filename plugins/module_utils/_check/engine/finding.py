@@ -42,10 +42,11 @@ class Finding:
 
     id: stable, one of the registry.  hosts: the culprits, who fail in the play; empty when no single node is one.
     confidence: 0 to 1, how sure the cause is.  ruled_out: what was looked at and is not the cause.  variables: the fix
-    as variables of this collection, by the name of the host or group that they are for.  command: the fix as a command;
+    as variables of this collection, by the name of the host or group that they are for.  command: the fix as a command,
+    which mends it when it is run as it stands, with the variables in place, and empty where none does;
     reproduce: the smallest command that shows the same again.  severity: that of the registry, which may declare two to
-    choose from.  cuts: the pairs of nodes that cannot talk while this is so; a node with an empty second name reaches
-    nobody.  Not part of a report.
+    choose from.  look: a command that changes nothing and narrows the cause.  cuts: the pairs of nodes that cannot talk
+    while this is so; a node with an empty second name reaches nobody.  Not part of a report.
     """
 
     id: str
@@ -60,6 +61,7 @@ class Finding:
     command: str = ""
     reproduce: str = ""
     severity: str = ""
+    look: str = ""
     cuts: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:

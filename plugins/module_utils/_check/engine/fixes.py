@@ -16,6 +16,8 @@ from collections.abc import Sequence
 INVENTORY = "-i <inventory>"
 #: A list of more hosts makes a line that nobody reads; the command is for all members then.
 LISTED = 12
+#: Signs that mean something to a shell between double quotes.
+UNSAFE = ('"', "$", "`", "\\", "!", "\n")
 
 
 def inventory(sources: Sequence[str], folder: str) -> str:
@@ -45,6 +47,21 @@ def check(hosts: Sequence[str] = (), *, only_look: bool = False) -> str:
 def look(hosts: Sequence[str], command: str) -> str:
     """A command on each of these hosts, as root; it must hold no double quotes."""
     return f'ansible {",".join(hosts)} {INVENTORY} --become -m ansible.builtin.command -a "{command}"'
+
+
+def run(hosts: Sequence[str], command: str) -> str:
+    """A command line of the shell that mends these hosts, as root; empty where it cannot be written for a person.
+
+    Nothing of it may be taken by the person's own shell, or by Ansible as a template: it may come from a node's words.
+    """
+    if not hosts or not command or any(sign in command for sign in UNSAFE) or "{{" in command or "{%" in command:
+        return ""
+    return f'ansible {",".join(hosts)} {INVENTORY} --become -m ansible.builtin.shell -a "{command}"'
+
+
+def at(hosts: Sequence[str], command: str) -> str:
+    """A command of the tables of texts, for these hosts: what is for the node itself is run there."""
+    return command if command.startswith("ansible") else run(hosts, command)
 
 
 def without_override(variable: str) -> str:

@@ -192,7 +192,7 @@ def _acs(node: Node) -> list[Finding]:
     if not all(pci.is_address(one) for one in ports):
         return [finding]
     words = " ".join(f"-s {one} ECAP_ACS+6.w=0000" for one in ports)
-    return [replace(finding, command=fixes.look([node.name], f"setpci {words}"))]
+    return [replace(finding, command=fixes.run([node.name], f"setpci {words}"))]
 
 
 def _compute_mode(node: Node) -> list[Finding]:
@@ -205,7 +205,7 @@ def _compute_mode(node: Node) -> list[Finding]:
     cause = f"compute mode of {node.name}: {words}"
     severity = ERROR if cuda.PROHIBITED in odd else ""
     finding = Finding("GC-GPU-005", (node.name,), cause, FIX_MODE, severity=severity)
-    return [replace(_of_one(node, finding), command=fixes.look([node.name], "nvidia-smi -c 0"))]
+    return [replace(_of_one(node, finding), command=fixes.run([node.name], "nvidia-smi -c 0"))]
 
 
 def _next_kernel(node: Node) -> list[Finding]:

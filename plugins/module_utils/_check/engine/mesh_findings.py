@@ -164,6 +164,7 @@ def _finding(
         ruled_out=(*mesh_format.ruled_out(cause, links, trouble, ranges), *remedy.ruled_out),
         variables=remedy.variables,
         command=remedy.command,
+        look=remedy.look,
         reproduce=fixes.check(few(hosts, cause)),
     )
 

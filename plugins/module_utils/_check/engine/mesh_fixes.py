@@ -80,6 +80,7 @@ class Remedy:
 
     fix: str
     command: str = ""
+    look: str = ""
     variables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     evidence: tuple[str, ...] = ()
     ruled_out: tuple[str, ...] = ()
@@ -109,12 +110,12 @@ def remedy(
     two: only two nodes were looked at, so that the packet filter of either may be the one.
     """
     if trouble == mesh_links.STALLED:
-        return Remedy(FIX_MTU, repair.look(cause.nodes, "ip -d link"))
+        return Remedy(FIX_MTU, look=repair.look(cause.nodes, "ip -d link"))
     if trouble == mesh_links.SILENT:
-        return Remedy(FIX_SILENT, repair.look(cause.nodes, "ps -eo pid,stat,pcpu,wchan:20,args --sort=-pcpu"))
+        return Remedy(FIX_SILENT, look=repair.look(cause.nodes, "ps -eo pid,stat,pcpu,wchan:20,args --sort=-pcpu"))
     if trouble == mesh_links.FOREIGN:
         targets = list(dict.fromkeys(target for _source, target in cause.links))
-        return Remedy(FIX_FOREIGN.format(names(targets)), repair.look(targets, "ss -Hltnp"))
+        return Remedy(FIX_FOREIGN.format(names(targets)), look=repair.look(targets, "ss -Hltnp"))
     outside = _outside_of_plan(cause, links, ranges, plan) if trouble == mesh_links.CLOSED else {}
     if outside and plan:
         return _by_range(outside, _planned(plan))
@@ -130,7 +131,7 @@ def remedy(
         return Remedy(FIX_BETWEEN.format(ports), ruled_out=(said,))
     filtering = cause.nodes if two else _filtering(cause)
     if trouble == mesh_links.REFUSED:
-        return Remedy(FIX_REFUSED, repair.look(filtering, "nft list ruleset"))
+        return Remedy(FIX_REFUSED, look=repair.look(filtering, "nft list ruleset"))
     return Remedy(FIX_FIREWALL, repair.site("cluster_firewall", filtering))
 
 

@@ -162,7 +162,7 @@ def _finding(
         ),
         Subject(_KINDS.get(cause.kind, finding.GROUP), cause.nodes, label=", ".join(one.text for one in cause.labels)),
         confidence=round(0.8 * cause.share, 2),
-        command=fixes.look(cause.nodes, "ip -s -s link"),
+        look=fixes.look(cause.nodes, "ip -s -s link"),
         reproduce=fixes.check(_enough(hosts, cause.links[0])),
     )
 

@@ -129,7 +129,7 @@ def _absent(rail: Surveyed) -> list[Finding]:
             FIX_ABSENT,
             tuple(f"{host} cannot listen on {rail.addresses[host]}: {rail.errors[host]}" for host in hosts),
             _about(hosts, len(rail.addresses)),
-            command=fixes.look(hosts, "ip -br address"),
+            look=fixes.look(hosts, "ip -br address"),
             reproduce=fixes.check(_few(list(rail.addresses), hosts)),
         )
     ]
@@ -158,7 +158,7 @@ def _down(rail: Surveyed, dark: Sequence[str]) -> list[Finding]:
             _about(hosts, len(rail.hosts)),
             sure,
             () if everybody else (f"the other {len(rail.hosts) - len(hosts)} nodes: they reach each other there",),
-            command=fixes.look(hosts, "ip -s -br link"),
+            look=fixes.look(hosts, "ip -s -br link"),
             reproduce=fixes.check(_few(list(rail.hosts), hosts)),
         )
     ]

@@ -245,12 +245,14 @@ def _ssh(results: Results, known: Sequence[Finding]) -> Outcome | None:
         named, confidence = (first,), LIKELY
     elif others == 1 and not of_daemon:
         named, confidence, subject = (), UNSURE, Subject(LINK, (first, hosts[0]))
-    fix, command = (match.fix, match.command) if match else (cause.fix, cause.command)
+    fix, command = (match.fix, fixes.at(named, match.command)) if match else (cause.fix, cause.command)
+    look = match.look if match else cause.look
     if of_daemon:
         missing = bad[0]["code"] == mpi_output.NO_DAEMON
         fix = FIX_DAEMON[bad[0]["code"]]
-        command = fixes.site("openmpi", hosts) if missing else fixes.look(hosts, "rpm -V openmpi")
-    return [_finding(results, START, named, what, fix, confidence, subject, evidence, command)], None
+        command = fixes.site("openmpi", hosts) if missing else ""
+        look = "" if missing else fixes.look(hosts, "rpm -V openmpi")
+    return [_finding(results, START, named, what, fix, confidence, subject, evidence, command, look=look)], None
 
 
 def _way(one: Mapping[str, Any]) -> tuple[str, ...]:
@@ -304,7 +306,8 @@ def _of_texts(results: Results, known: Sequence[Finding], matches: Sequence[tupl
     what = f"Open MPI could not start or connect: {who}{': ' if who else ''}{first.what}"
     fix = FIX_LINK if first.id == causes.BLOCKED and not first.text.fix else first.fix
     evidence = [block[:300] for block, _match in alike]
-    found = _finding(results, START, hosts, what, fix, confidence, subject, evidence, first.command)
+    command = fixes.at(hosts, first.command)
+    found = _finding(results, START, hosts, what, fix, confidence, subject, evidence, command, look=first.look)
     own = first.text.about == SELF
     return _unless(known, results, [found], (*first.cause.explained_by, "GC-SSH-"), own=own)
 
@@ -399,6 +402,7 @@ def _finding(
     evidence: Sequence[str] = (),
     command: str = "",
     severity: str = "",
+    look: str = "",
 ) -> Finding:
     pair = sorted({results.hosts[0], *hosts}, key=results.hosts.index)
     if subject is not None and subject.kind == LINK:
@@ -414,4 +418,5 @@ def _finding(
         command=command,
         reproduce=fixes.check(pair if len(pair) > 1 else results.hosts[:2]),
         severity=severity,
+        look=look,
     )

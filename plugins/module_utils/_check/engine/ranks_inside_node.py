@@ -60,7 +60,7 @@ def _of_node(host: str, own: Sequence[Rank], ranks: Sequence[Rank]) -> list[Find
             FIX,
             tuple(evidence),
             ruled_out=("the network: no other node takes part in this",),
-            command=fixes.look((host,), "nvidia-smi topo -m"),
+            look=fixes.look((host,), "nvidia-smi topo -m"),
             reproduce=reproduce((host,), ranks),
         )
     ]

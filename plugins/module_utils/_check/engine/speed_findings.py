@@ -168,7 +168,7 @@ def _finding(
         ),
         replace(mesh_findings.subject(cause), ports=()),
         confidence=round(0.95 * cause.share, 2),
-        command=fixes.look(cause.nodes[: fixes.LISTED], "ip -s -s link"),
+        look=fixes.look(cause.nodes[: fixes.LISTED], "ip -s -s link"),
         reproduce=fixes.check(() if everybody else mesh_findings.few(hosts, cause)),
     )
 

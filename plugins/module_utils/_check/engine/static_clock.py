@@ -61,6 +61,6 @@ def _controller(off: dict[str, float]) -> Finding:
         FIX_CONTROLLER,
         (f"nodes: {listed(list(off))}",),
         confidence=READ,
-        command="chronyc tracking",
+        look="chronyc tracking",
         reproduce=again(list(off)),
     )

@@ -114,7 +114,7 @@ def _verbs(view: View, found: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
             f"NCCL cannot use the RDMA devices of {listed(hosts)} ({devices}): {error}"
             + ("; NCCL_NET is IB, so jobs end at their beginning" if must else ", so it takes TCP"),
             FIX_VERBS,
-            fixes.look(hosts, "dnf -y install libibverbs") if error.endswith(NO_FILE) else "",
+            fixes.run(hosts, "dnf -y install libibverbs") if error.endswith(NO_FILE) else "",
             severity=ERROR if must else "",
         )
         for (error, devices, must), hosts in together(pairs).items()
@@ -154,7 +154,7 @@ def _shared_memory(found: Mapping[str, Mapping[str, Any]], ranks: int) -> list[F
                 hosts,
                 f"/dev/shm of {listed(hosts)} has {size} MiB, NCCL and data loaders need {SHARED_MEMORY // MIB}",
                 FIX_SMALL,
-                fixes.look(hosts, "mount -o remount,size=50% /dev/shm") if mounted else "",
+                fixes.run(hosts, "mount -o remount,size=50% /dev/shm") if mounted else "",
             )
             for (size, mounted), hosts in together(small).items()
         ),

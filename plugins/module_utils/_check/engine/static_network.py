@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.node import INTERFACE
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR, WARNING
@@ -203,7 +204,7 @@ def _foreign(view: View) -> list[Finding]:
             FIX_FOREIGN,
             tuple(witnesses.values()),
             confidence=CONCLUDED,
-            command=f"ip neighbour show {view.members[owner].fabric_address}",
+            look=fixes.look(list(witnesses), f"ip neighbour show {view.members[owner].fabric_address}"),
             # What others remember counts only while the owner's own card is known to be sound.
             reproduce=again(list(dict.fromkeys((owner, *witnesses)))),
             cuts=((owner, ""),),

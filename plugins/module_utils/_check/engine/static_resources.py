@@ -163,7 +163,7 @@ def _listeners(view: View) -> list[Finding]:
                     for host, one in places[:MOST_PLACES]
                 ),
                 confidence=READ,
-                command="; ".join(f"ss -ltnp 'sport >= :{one.first} and sport <= :{one.last}'" for one in ports[:3]),
+                look="; ".join(f"ss -ltnp 'sport >= :{one.first} and sport <= :{one.last}'" for one in ports[:3]),
                 reproduce=again(hosts),
             )
         )
@@ -289,7 +289,7 @@ def _disk(view: View) -> list[Finding]:
             f"{path} on {listed(hosts)} has {free} MiB free, the check needs {NEEDED_BYTES // MIB}",
             FIX_DISK,
             confidence=READ,
-            command="df -h /run; df -i /run",
+            look="df -h /run; df -i /run",
             reproduce=again(hosts),
         )
         for (path, free), hosts in together(pairs).items()

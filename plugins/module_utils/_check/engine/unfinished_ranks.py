@@ -372,7 +372,8 @@ def _finding(group: Sequence[Unfinished], hosts: tuple[str, ...], ranks: Sequenc
         matches[0].fix,
         tuple(one.line for one in group),
         confidence=SURE if all(match.sure for match in matches) else LESS_SURE,
-        command=matches[0].command,
+        command=fixes.at(hosts, matches[0].command),
+        look=matches[0].look,
         reproduce=reproduce(hosts, ranks),
     )
 
@@ -467,7 +468,7 @@ def _loopback(ranks: Sequence[Rank]) -> list[Finding]:
             + ", ".join(f"rank {number} on {host_of[number]} {address}" for number, address in wrong.items()),
             "set gpu_cluster_fabric_interface to the interface of the data network on these nodes, and let no line of "
             "/etc/hosts give a node's own name a loopback address",
-            command=fixes.site("cluster_hosts"),
+            look=fixes.look(tuple(dict.fromkeys(host_of[number] for number in wrong)), "hostname -i"),
             reproduce=reproduce(tuple(dict.fromkeys(host_of[number] for number in wrong)), ranks),
         )
     ]

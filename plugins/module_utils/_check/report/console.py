@@ -101,6 +101,8 @@ def _finding(finding: Mapping[str, Any], members: Sequence[str]) -> Iterator[str
             yield f"    {line}"
     if finding["command"]:
         yield f"  run: {_flat(finding['command'])}"
+    if finding["look"]:
+        yield f"  look: {_flat(finding['look'])}"
     if finding["reproduce"]:
         yield f"  see it again: {_flat(finding['reproduce'])}"
 

@@ -20,7 +20,7 @@ def with_inventory(report: Report, options: str) -> Report:
         return text.replace(fixes.INVENTORY, options)
 
     findings = [
-        replace(one, fix=put(one.fix), command=put(one.command), reproduce=put(one.reproduce))
+        replace(one, fix=put(one.fix), command=put(one.command), look=put(one.look), reproduce=put(one.reproduce))
         for one in report.findings
     ]
     return replace(report, headline=put(report.headline), findings=findings)

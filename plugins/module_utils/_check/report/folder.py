@@ -103,5 +103,5 @@ def finding(folder: str, missing: Mapping[str, str], trouble: str) -> Finding | 
         (*(f"{name}: {reason}" for name, reason in missing.items()), *([trouble] if missing and trouble else [])),
         Subject(CLUSTER, label="the controller"),
         ruled_out=("the verdict: it is made from what the nodes answered, and needs no file",),
-        command=f"df -h {folder}; df -i {folder}; ls -ld {folder}",
+        look=f"df -h {folder}; df -i {folder}; ls -ld {folder}",
     )

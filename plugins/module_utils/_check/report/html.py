@@ -103,6 +103,7 @@ def _finding(finding: Mapping[str, Any], members: Sequence[str]) -> str:
         "Fix": escaped(finding["fix"]),
         "Set": _code(variables),
         "Run": _code(finding["command"]),
+        "Look": _code(finding["look"]),
         "See it again": _code(finding["reproduce"]),
     }
     tone = "error" if finding["severity"] == "error" else "warning"

@@ -80,7 +80,8 @@ FINDING = _record(
         "confidence": {**_number("How sure the cause is, 0 to 1."), "maximum": 1},
         "ruled_out": {**NAMES, "description": "What was looked at and is not the cause."},
         "variables": _by_host({"type": "object"}, "The fix as variables, by the host or group of the inventory."),
-        "command": _text("The fix as a command, or empty."),
+        "command": _text("The fix as a command, which mends it when it is run as printed, or empty."),
+        "look": _text("A command that changes nothing and narrows the cause, or empty."),
         "reproduce": _text("The smallest command that shows the same again, or empty."),
     }
 )

@@ -80,7 +80,7 @@ CAUSES = {
             "RDMA",
             "look at the state, the MTU and the GID index of the RDMA ports at both ends",
             (*LEFT_ALONE, "GC-NODE-", "GC-NCCL-"),
-            command="ibstat",
+            look="ibstat",
         ),
         Cause(
             PYTORCH,

@@ -38,7 +38,7 @@ PROGRAM = (
     "only when it is always the same one"
 )
 NEWER = "install a driver for the CUDA of this PyTorch or NCCL, or take their builds for the CUDA that nvidia-smi shows"
-COMPUTE = "nvidia-smi --query-gpu=index,compute_mode --format=csv; nvidia-smi --compute-mode=DEFAULT"
+COMPUTE = "nvidia-smi --query-gpu=index,compute_mode --format=csv"
 
 
 def xid(numbers: str) -> str:
@@ -58,7 +58,7 @@ TEXTS = (
         "the libraries of the driver were updated and the old module is still loaded: reboot",
         known=REPORTED,
         fix="reboot this node: its driver was updated, and the module of the old one is loaded",
-        command="cat /proc/driver/nvidia/version; modinfo -F version nvidia",
+        look="cat /proc/driver/nvidia/version; modinfo -F version nvidia",
     ),
     Text(
         r"Error 80[34]\b|unsupported display driver / cuda driver combination|forward compatibility was attempted"
@@ -82,7 +82,8 @@ TEXTS = (
         SELF,
         "no NVIDIA driver, or one that is too old for the CUDA of this PyTorch or NCCL",
         fix=NEWER,
-        command=f"nvidia-smi; {fixes.site('nvidia_driver')}",
+        command=fixes.site("nvidia_driver"),
+        look="nvidia-smi",
     ),
     Text(
         r"CUDA driver is a stub library|cudaErrorStubLibrary",
@@ -91,7 +92,7 @@ TEXTS = (
         "the program loaded the stub of libcuda that only serves to link",
         known=READ,
         fix="take the stubs folder of the CUDA toolkit out of LD_LIBRARY_PATH",
-        command="env | grep LD_LIBRARY_PATH; ldconfig -p | grep libcuda.so",
+        look="env | grep LD_LIBRARY_PATH; ldconfig -p | grep libcuda.so",
     ),
     Text(
         r"NVIDIA-SMI has failed|Driver Not Loaded|Failed to open libnvidia-ml\.so|NVML Shared Library Not Found"
@@ -110,7 +111,7 @@ TEXTS = (
         "a broken card",
         known=REPORTED,
         fix="read the kernel log: it names the card, and says whether it wants another driver or the open module",
-        command="dmesg -T | grep -i nvrm; modinfo -F license nvidia",
+        look="dmesg -T | grep -i nvrm; modinfo -F license nvidia",
     ),
     Text(
         r"could not insert 'nvidia\S*': (?:Key was rejected|Required key|Operation not permitted)",
@@ -119,7 +120,7 @@ TEXTS = (
         "Secure Boot refuses the NVIDIA module: it is not signed with a key that this node trusts",
         known=REPORTED,
         fix="enrol the key that signs the module (mokutil --import), or switch Secure Boot off",
-        command="mokutil --sb-state; modinfo -F signer nvidia",
+        look="mokutil --sb-state; modinfo -F signer nvidia",
     ),
     # CUDA does not start in this process although the driver is loaded.
     Text(
@@ -142,7 +143,7 @@ TEXTS = (
         known=REPORTED,
         fix="start the workers of the program with spawn in place of fork; where all programs say so, load nvidia_uvm "
         "again",
-        command="lsmod | grep nvidia_uvm; cat /sys/module/nvidia_uvm/parameters/uvm_disable_hmm",
+        look="lsmod | grep nvidia_uvm; cat /sys/module/nvidia_uvm/parameters/uvm_disable_hmm",
     ),
     Text(
         r"no CUDA-capable device is detected|CUDA_ERROR_NO_DEVICE|No CUDA GPUs are available",
@@ -152,7 +153,7 @@ TEXTS = (
         "driver has none",
         known=REPORTED,
         fix="compare nvidia-smi -L with CUDA_VISIBLE_DEVICES in the job, and give its container or cgroup the GPUs",
-        command="nvidia-smi -L; env | grep CUDA_VISIBLE_DEVICES; ls -l /dev/nvidia*",
+        look="nvidia-smi -L; env | grep CUDA_VISIBLE_DEVICES; ls -l /dev/nvidia*",
     ),
     Text(
         r"Failed to initialize NVML: (?:Unknown Error|Insufficient Permissions|No permission)"
@@ -162,7 +163,7 @@ TEXTS = (
         "this process may not open the GPUs: a reload of systemd took them from its container, or no right to them",
         known=REPORTED,
         fix="start the container again, with the device nodes given to it by name (--device /dev/nvidia0 and so on)",
-        command="ls -l /dev/nvidia*",
+        look="ls -l /dev/nvidia*",
     ),
     Text(
         rf"{CUDA}unknown error|CUDA unknown error|CUDA_ERROR_UNKNOWN",
@@ -171,7 +172,8 @@ TEXTS = (
         "the driver gives up without a reason: nvidia_uvm after a suspend or an update, or a GPU that is gone",
         known=REPORTED,
         fix="look for Xid lines in the kernel log; without one load nvidia_uvm again, or reboot",
-        command=f"{XIDS}; modprobe -r nvidia_uvm && modprobe nvidia_uvm",
+        command="modprobe -r nvidia_uvm && modprobe nvidia_uvm",
+        look=XIDS,
     ),
     # Settings of the GPU.
     Text(
@@ -182,7 +184,8 @@ TEXTS = (
         "the GPU admits one process only (compute mode EXCLUSIVE_PROCESS), and another has it",
         known=REPORTED,
         fix="set the compute mode to DEFAULT, and end a program that was left on the GPU",
-        command=COMPUTE,
+        command="nvidia-smi --compute-mode=DEFAULT",
+        look=COMPUTE,
     ),
     Text(
         r"MPS client failed to connect|MPS server is not ready|between the MPS server and the MPS client failed"
@@ -193,7 +196,7 @@ TEXTS = (
         "the MPS server of this node does not serve this process",
         known=READ,
         fix="start nvidia-cuda-mps-control again as the job's user, or unset CUDA_MPS_PIPE_DIRECTORY",
-        command="ps -C nvidia-cuda-mps-control,nvidia-cuda-mps-server -o pid,user,args; env | grep CUDA_MPS",
+        look="ps -C nvidia-cuda-mps-control,nvidia-cuda-mps-server -o pid,user,args; env | grep CUDA_MPS",
     ),
     Text(
         r"doesn't have valid Grid license",
@@ -202,7 +205,7 @@ TEXTS = (
         "the virtual GPU has no license",
         known=READ,
         fix="give the virtual machine its license of NVIDIA vGPU",
-        command="nvidia-smi -q | grep -i license",
+        look="nvidia-smi -q | grep -i license",
     ),
     Text(
         rf"{CUDA}operation not permitted(?! when| on)",
@@ -211,7 +214,7 @@ TEXTS = (
         "the driver refuses: with NVLink over several nodes the IMEX channel is missing",
         known=REPORTED,
         fix=IMEX,
-        command=CHANNELS,
+        look=CHANNELS,
     ),
     Text(
         rf"{CUDA}operation not supported",
@@ -228,7 +231,7 @@ TEXTS = (
         "the kernel refused the driver a call: memory that can't be pinned, or a container without the right",
         known=REPORTED,
         fix="read what the kernel log says at that time, and compare with NCCL_CUMEM_HOST_ENABLE=0",
-        command="dmesg -T | tail -n 40; ulimit -l",
+        look="dmesg -T | tail -n 40; ulimit -l",
     ),
     # NVSwitch and NVLink.
     Text(
@@ -238,7 +241,7 @@ TEXTS = (
         "the Fabric Manager does not run, or is of another release than the driver",
         known=REPORTED,
         fix=FABRIC_MANAGER,
-        command=FABRIC,
+        look=FABRIC,
     ),
     Text(
         r"fabric manager NVIDIA GPU driver interface version|Failed to start NVIDIA fabric manager"
@@ -250,7 +253,7 @@ TEXTS = (
         "the Fabric Manager does not start: it is of another release than the driver, or its settings are wrong",
         known=REPORTED,
         fix=FABRIC_MANAGER,
-        command="journalctl -u nvidia-fabricmanager -b --no-pager | tail -n 20; cat /proc/driver/nvidia/version",
+        look="journalctl -u nvidia-fabricmanager -b --no-pager | tail -n 20; cat /proc/driver/nvidia/version",
     ),
     Text(
         rf"{CUDA}(?:the )?operation cannot be performed in the present state",
@@ -259,7 +262,7 @@ TEXTS = (
         "NVLink multicast is not ready: the Fabric Manager or an NVSwitch has failed",
         known=REPORTED,
         fix=f"{FABRIC_MANAGER}; NCCL_NVLS_ENABLE=0 does without",
-        command=FABRIC,
+        look=FABRIC,
     ),
     Text(
         r"uncorrectable NVLink error|Invalid access of peer GPU memory over nvlink",
@@ -268,7 +271,7 @@ TEXTS = (
         "an NVLink of this node is broken, or the GPU at its other end",
         known=READ,
         fix=DRAIN,
-        command=f"nvidia-smi nvlink --status; nvidia-smi nvlink --errorcounters; {XIDS}",
+        look=f"nvidia-smi nvlink --status; nvidia-smi nvlink --errorcounters; {XIDS}",
     ),
     Text(
         xid(r"74|14[4-9]|150|155")
@@ -278,7 +281,7 @@ TEXTS = (
         "the driver reports a broken NVLink or NVSwitch",
         known=REPORTED,
         fix=DRAIN,
-        command=f"nvidia-smi nvlink --status; {XIDS}",
+        look=f"nvidia-smi nvlink --status; {XIDS}",
     ),
     Text(
         r"peer access is not supported between these two devices|mapping of buffer object failed",
@@ -287,7 +290,7 @@ TEXTS = (
         "two GPUs of this node can't reach each other's memory",
         known=READ,
         fix="compare with NCCL_P2P_DISABLE=1; then look at PCIe ACS and the IOMMU, or at NVLink",
-        command="nvidia-smi topo -p2p r; nvidia-smi topo -m",
+        look="nvidia-smi topo -p2p r; nvidia-smi topo -m",
     ),
     # The card.
     Text(
@@ -297,7 +300,7 @@ TEXTS = (
         "the memory of a GPU is damaged (ECC)",
         known=REPORTED,
         fix=DRAIN,
-        command="nvidia-smi -q -d ECC,ROW_REMAPPER",
+        look="nvidia-smi -q -d ECC,ROW_REMAPPER",
     ),
     Text(
         xid(r"48|63|64|92|94|95|140|160|161"),
@@ -306,7 +309,7 @@ TEXTS = (
         "the driver reports errors of a GPU's memory",
         known=REPORTED,
         fix=DRAIN,
-        command="nvidia-smi -q -d ECC,ROW_REMAPPER",
+        look="nvidia-smi -q -d ECC,ROW_REMAPPER",
     ),
     Text(
         r"GPU is lost|fallen off the bus",
@@ -315,7 +318,7 @@ TEXTS = (
         "a GPU does not answer on PCIe any more",
         known=REPORTED,
         fix="take this node out of the jobs, power it off and on, and have the GPU, its power and its slot looked at",
-        command=XIDS,
+        look=XIDS,
     ),
     Text(
         xid(r"61|62|79|109|110|119|120|143|154"),
@@ -324,7 +327,7 @@ TEXTS = (
         "a GPU or its firmware (GSP) does not answer any more",
         known=REPORTED,
         fix=DRAIN,
-        command=XIDS,
+        look=XIDS,
     ),
     # The program, its build, and its ranks.
     Text(
@@ -336,7 +339,7 @@ TEXTS = (
         "this build of PyTorch, or of an extension, has no code for this GPU",
         known=REPORTED,
         fix="install a build for the compute capability of this GPU",
-        command="python3 -c 'import torch; print(torch.cuda.get_device_capability(), torch.cuda.get_arch_list())'",
+        look="python3 -c 'import torch; print(torch.cuda.get_device_capability(), torch.cuda.get_arch_list())'",
     ),
     Text(
         r"invalid device ordinal|CUDA_ERROR_INVALID_DEVICE|Invalid device \d+ \(totalnDev=|Invalid device id",
@@ -345,7 +348,7 @@ TEXTS = (
         "the rank asks for a GPU that it does not see: more ranks than GPUs, or CUDA_VISIBLE_DEVICES hides them",
         known=REPORTED,
         fix="start as many ranks on a node as nvidia-smi -L lists GPUs, and let each take the one of its LOCAL_RANK",
-        command="nvidia-smi -L; env | grep CUDA_VISIBLE_DEVICES",
+        look="nvidia-smi -L; env | grep CUDA_VISIBLE_DEVICES",
     ),
     Text(
         rf"{CUDA}out of memory|CUDA out of memory|CUDA_ERROR_OUT_OF_MEMORY",
@@ -354,7 +357,7 @@ TEXTS = (
         "the GPU's memory is full: by another program on it, or by this job itself",
         known=REPORTED,
         fix="end what else uses the GPU; when nothing does, take smaller batches",
-        command="nvidia-smi --query-compute-apps=pid,name,used_memory --format=csv",
+        look="nvidia-smi --query-compute-apps=pid,name,used_memory --format=csv",
     ),
     Text(
         r"an illegal memory access was encountered|CUDA_ERROR_ILLEGAL_ADDRESS|misaligned address"
@@ -367,7 +370,7 @@ TEXTS = (
         "a kernel of the program failed on the GPU, which is most often the program's own fault and not the driver's",
         known=REPORTED,
         fix=PROGRAM,
-        command=XIDS,
+        look=XIDS,
     ),
     Text(
         xid("13|31|69"),
@@ -376,7 +379,7 @@ TEXTS = (
         "a program read or wrote where it may not on the GPU",
         known=REPORTED,
         fix=PROGRAM,
-        command=XIDS,
+        look=XIDS,
     ),
     Text(
         rf"{CUDA}invalid argument|CUDA_ERROR_INVALID_VALUE",
@@ -387,7 +390,7 @@ TEXTS = (
         known=REPORTED,
         fix="compare the CUDA that nvidia-smi shows with the one of NCCL and install a newer driver where it is older; "
         "else try NCCL_NVLS_ENABLE=0, then NCCL_CUMEM_ENABLE=0",
-        command="nvidia-smi; python3 -c 'import torch; print(torch.version.cuda, torch.cuda.nccl.version())'",
+        look="nvidia-smi; python3 -c 'import torch; print(torch.version.cuda, torch.cuda.nccl.version())'",
     ),
     # Consequences, and what none of the lines above knows.
     Text(
@@ -398,7 +401,7 @@ TEXTS = (
         known=REPORTED,
         weak=True,
         fix="look at the Xid before this one, and at the program",
-        command=XIDS,
+        look=XIDS,
     ),
     Text(
         r"CUDA error: driver shutting down|Cuda failure (?:\d+ )?'driver shutting down",
@@ -416,7 +419,7 @@ TEXTS = (
         known=READ,
         weak=True,
         fix=NEWER,
-        command="nvidia-smi",
+        look="nvidia-smi",
     ),
     Text(
         r"NVRM: Xid \(|SXid \(|Xid \d+ detected",
@@ -426,7 +429,7 @@ TEXTS = (
         known=REPORTED,
         weak=True,
         fix="look the number up in NVIDIA's catalogue of Xid errors",
-        command=XIDS,
+        look=XIDS,
     ),
     Text(
         r"CUDA error: |Cuda failure|CUDA_ERROR_|nvml\w+\([^)]*\) failed: ",
@@ -436,6 +439,6 @@ TEXTS = (
         known=REPORTED,
         weak=True,
         fix="look for Xid lines in the kernel log of that time; without one it is the program or its CUDA, not the GPU",
-        command=XIDS,
+        look=XIDS,
     ),
 )

@@ -36,7 +36,7 @@ PYTHON = (
         "Python does not find its own library: PYTHONHOME is set, or the environment is damaged or not on this node",
         known=REPORTED,
         fix="unset PYTHONHOME and PYTHONPATH, and look whether the environment is at the same path on this node",
-        command="env | grep PYTHON; ls -l $(which python)",
+        look="env | grep PYTHON; ls -l $(which python)",
     ),
     Text(
         r"No module named '?(?:torchvision|torchaudio|triton|numpy|nvidia|apex|flash_attn|deepspeed|transformers"
@@ -46,7 +46,7 @@ PYTHON = (
         SELF,
         "a package of the job is not installed for the Python that runs on this node",
         fix="install that package in the environment of this node, or start the job with the Python that has it",
-        command="which python; python -m pip list",
+        look="which python; python -m pip list",
     ),
     Text(
         r"(?:ModuleNotFoundError|ImportError): No module named|python[\d.]*: No module named",
@@ -55,7 +55,7 @@ PYTHON = (
         "a module of the job is not found on this node: its folder is not there, not in PYTHONPATH, or it is not "
         "installed",
         fix="give this node the module at the path that the other nodes have, or install it in the environment there",
-        command="python -c 'import sys; print(sys.path)'",
+        look="python -c 'import sys; print(sys.path)'",
     ),
     Text(
         r"ImportError: cannot import name '",
@@ -64,7 +64,7 @@ PYTHON = (
         "a package of this node is of another release than the program expects",
         known=REPORTED,
         fix="install the same releases of the packages on this node as on those where it works",
-        command="python -m pip list",
+        look="python -m pip list",
     ),
     Text(
         r"partially initialized module '",
@@ -80,7 +80,7 @@ PYTHON = (
         SELF,
         "a file or folder that the job needs is not on this node",
         fix="give this node the file at the same path, or mount the file system that holds it (findmnt)",
-        command="findmnt; ls -ld FOLDER",
+        look="findmnt; ls -ld FOLDER",
     ),
     Text(
         r"Stale (?:NFS )?file handle|\[Errno 116\]",
@@ -90,7 +90,7 @@ PYTHON = (
         "changed",
         known=REPORTED,
         fix="mount that file system again on this node, and start the job again",
-        command="findmnt -t nfs,nfs4; umount -l FOLDER && mount FOLDER",
+        look="findmnt -t nfs,nfs4",
     ),
     Text(
         r"Transport endpoint is not connected: '|Cannot send after transport endpoint shutdown|\[Errno 108\]",
@@ -99,7 +99,7 @@ PYTHON = (
         "this node has lost its file server",
         known=REPORTED,
         fix="mount that file system again on this node, and look at its network and at the file server",
-        command="findmnt; dmesg | tail -50",
+        look="findmnt; dmesg | tail -50",
     ),
     Text(
         r"Read-only file system|\[Errno 30\]",
@@ -109,7 +109,7 @@ PYTHON = (
         "error",
         known=REPORTED,
         fix="look in the kernel log why it is read-only, then mount it for writing, or let the job write elsewhere",
-        command="findmnt -O ro; dmesg | grep -i -e remount -e 'I/O error'",
+        look="findmnt -O ro; dmesg | grep -i -e remount -e 'I/O error'",
     ),
     Text(
         r"Disk quota exceeded|\[Errno 122\]",
@@ -118,7 +118,7 @@ PYTHON = (
         "the user's quota on that file system is used up",
         known=REPORTED,
         fix="remove files of this user there, or raise the quota",
-        command="quota -s",
+        look="quota -s",
     ),
     Text(
         r"OSError: \[Errno 5\]|: Input/output error",
@@ -127,7 +127,7 @@ PYTHON = (
         "a disk or a file server of this node failed",
         known=REPORTED,
         fix="look at the kernel log of this node: a disk, or the connection to the file server",
-        command="dmesg | grep -i -e 'I/O error' -e nfs -e nvme | tail",
+        look="dmesg | grep -i -e 'I/O error' -e nfs -e nvme | tail",
     ),
     Text(
         r"PermissionError: \[Errno 13\] Permission denied: ",
@@ -135,7 +135,7 @@ PYTHON = (
         SELF,
         "the job's user may not read or write that file or folder on this node",
         fix="give the job's user the right to it (owner, mode, number of the user on this node, SELinux label)",
-        command="id; namei -l FILE; ls -lZ FILE",
+        look="id; namei -l FILE; ls -lZ FILE",
     ),
     Text(
         rf"{SHELL}[^\s:]+: Permission denied|{SHELL}[^\s:]+: cannot execute|execve\(\): [^:]+: Permission denied",
@@ -144,7 +144,7 @@ PYTHON = (
         "the job's script may not be executed on this node: its mode, or a file system that is mounted noexec",
         known=REPORTED,
         fix="make the script executable (chmod +x), or start it through its interpreter; look for noexec",
-        command="ls -l FILE; findmnt -T FILE",
+        look="ls -l FILE; findmnt -T FILE",
     ),
     Text(
         r"bad interpreter|Exec format error|execve\(\): [^:]+: No such file or directory|couldn't chdir to"
@@ -155,7 +155,7 @@ PYTHON = (
         known=READ,
         fix="give this node the program and the working folder at the same path, or mount the file system that holds "
         "them",
-        command="findmnt; file PROGRAM",
+        look="findmnt; file PROGRAM",
     ),
     Text(
         r"\b(?:torchrun|python3?|accelerate|deepspeed|horovodrun): (?:command )?not found",
@@ -164,7 +164,7 @@ PYTHON = (
         "the environment of PyTorch is not in the PATH here: a shell without terminal reads no .bashrc",
         known=REPORTED,
         fix="start the program by its full path, or activate the environment in the script of the job",
-        command="which python torchrun; echo $PATH",
+        look="which python torchrun; echo $PATH",
     ),
     Text(
         r"executable file not found in \$PATH|/env: .(?:python3?|torchrun).: No such file or directory",
@@ -173,7 +173,7 @@ PYTHON = (
         "the program is not in the PATH here: the environment is not active, or the container has it not",
         known=REPORTED,
         fix="start the program by its full path, or activate the environment in the script of the job",
-        command="echo $PATH",
+        look="echo $PATH",
     ),
     Text(
         r"\bcd: [^:]+: No such file or directory|Could not open std(?:out|err|in) file|Unable to create TMPDIR \[",
@@ -182,7 +182,7 @@ PYTHON = (
         "the job's folder is not on this node, or its user may not write there",
         known=REPORTED,
         fix="make the folder on this node at the same path, with the job's user as owner, or mount what holds it",
-        command="findmnt; namei -l FOLDER",
+        look="findmnt; namei -l FOLDER",
     ),
     Text(
         r"LocalEntryNotFoundError|couldn't connect to 'https://huggingface|does not appear to have a file named",
@@ -192,7 +192,7 @@ PYTHON = (
         known=REPORTED,
         fix="load it beforehand into a folder that all nodes have, and give the job HF_HOME there with "
         "HF_HUB_OFFLINE=1",
-        command="env | grep -e ^HF_ -e PROXY -i",
+        look="env | grep -e ^HF_ -e PROXY -i",
     ),
     Text(
         r"\[Errno 99\] Cannot assign requested address",
@@ -201,7 +201,7 @@ PYTHON = (
         "the program uses an address that this node does not have",
         known=REPORTED,
         fix="give it an address of this node's data network, or let it listen at all addresses",
-        command="ip -br address",
+        look="ip -br address",
     ),
     Text(
         r"PytorchStreamReader failed|EOFError: Ran out of input|unexpected EOF, expected \d+ more bytes"
@@ -212,7 +212,7 @@ PYTHON = (
         "a checkpoint or file of data is cut short or damaged on this node",
         known=REPORTED,
         fix="compare that file's size and sum on the nodes, and copy it again",
-        command="ls -l FILE; sha256sum FILE",
+        look="ls -l FILE; sha256sum FILE",
     ),
     Text(
         r"Fatal Python error: Bus error|line \d+: \d+ Bus error\b|^Bus error\b",
@@ -220,14 +220,14 @@ PYTHON = (
         SELF,
         "the process touched memory that is backed by nothing: /dev/shm is full, or a file that it maps was cut short",
         fix="make room in /dev/shm (a container: --shm-size or --ipc=host), and look at files that the job maps",
-        command=DISK,
+        look=DISK,
     ),
     Text(
         r"(?<!bind failed: )(?<!bind failed : )Address already in use",
         causes.PORT,
         SELF,
         "a port is taken on this node",
-        command="ss -ltnp",
+        look="ss -ltnp",
         fix="end the program that holds it, or give this job another port (MASTER_PORT, --rdzv-endpoint)",
     ),
     Text(
@@ -236,7 +236,7 @@ PYTHON = (
         SELF,
         "the kernel refused something to the job's user; the lines above tell what",
         fix="read in the lines above what was refused: a file, a device, or a port below 1024",
-        command="id",
+        look="id",
         weak=True,
     ),
     Text(
@@ -245,7 +245,7 @@ PYTHON = (
         SELF,
         "a library of this process broke; the stack below that line names it",
         fix="read the first lines of the stack below, and compare the releases of that library with the other nodes'",
-        command="python -m pip list; journalctl -k | grep segfault",
+        look="python -m pip list; journalctl -k | grep segfault",
         weak=True,
     ),
     Text(
@@ -272,7 +272,7 @@ PYTHON = (
         "the process was killed from outside, mostly by the kernel because the memory was full",
         known=REPORTED,
         fix="look for oom-kill in the kernel log of that node; if there is none, somebody or the launcher killed it",
-        command=OOM,
+        look=OOM,
         weak=True,
     ),
 )
@@ -285,7 +285,7 @@ TORCHRUN = (
         "torchrun is to start more ranks on this node than it may see GPUs",
         known=READ,
         fix="set --nproc-per-node to the number of GPUs that CUDA_VISIBLE_DEVICES names on this node",
-        command="nvidia-smi -L; echo $CUDA_VISIBLE_DEVICES",
+        look="nvidia-smi -L; echo $CUDA_VISIBLE_DEVICES",
     ),
     Text(
         r"uninterruptible (?:sleep|kernel sleep)",
@@ -294,7 +294,7 @@ TORCHRUN = (
         "a process of this node hangs in the kernel: a driver, the GPU, the network card or a file system",
         known=READ,
         fix="look at where the kernel holds it and at its log; most often only a reboot of this node helps",
-        command="cat /proc/PID/stack; dmesg | tail -50",
+        look="cat /proc/PID/stack; dmesg | tail -50",
     ),
     Text(
         r"(?:hostname|port number) of the rendezvous endpoint '",
@@ -328,7 +328,7 @@ TORCHRUN = (
         "a rank touched memory that is backed by nothing: /dev/shm is full, or a file that it maps was cut short",
         known=READ,
         fix="make room in /dev/shm (a container: --shm-size or --ipc=host), and look at files that the job maps",
-        command=DISK,
+        look=DISK,
     ),
     Text(
         r"exitcode ?: -9\b|Signal 9 \(SIGKILL\)|terminated with signal SIGKILL",
@@ -337,7 +337,7 @@ TORCHRUN = (
         "a rank was killed from outside, mostly by the kernel because the memory was full",
         known=READ,
         fix="look for oom-kill in the kernel log of this node; if there is none, somebody killed it",
-        command=OOM,
+        look=OOM,
     ),
     Text(
         r"exitcode ?: -4\b|Signal 4 \(SIGILL\)|terminated with signal SIGILL",
@@ -346,7 +346,7 @@ TORCHRUN = (
         "a library was built for other processors than those of this node",
         known=READ,
         fix="install a build for the processors of this node (lscpu), or keep the job off it",
-        command="lscpu",
+        look="lscpu",
     ),
     Text(
         r"exitcode ?: -11\b|Signal 11 \(SIGSEGV\)|terminated with signal SIGSEGV",
@@ -356,7 +356,7 @@ TORCHRUN = (
         known=READ,
         fix="start with PYTHONFAULTHANDLER=1 for the stack, and compare the releases of its libraries with the other "
         "nodes'",
-        command="journalctl -k | grep segfault",
+        look="journalctl -k | grep segfault",
         weak=True,
     ),
     Text(
@@ -368,7 +368,7 @@ TORCHRUN = (
         known=READ,
         fix="look whether torchrun runs on the node of --rdzv-endpoint and listens there (ss -ltn), then at what is "
         "between",
-        command="ss -ltnp",
+        look="ss -ltnp",
         weak=True,
     ),
     Text(
@@ -412,7 +412,7 @@ HOROVOD = (
         "this node has no interface of the name that Horovod is given",
         known=READ,
         fix="give horovodrun --network-interfaces with the names of the data network's interface on all nodes",
-        command="ip -br address",
+        look="ip -br address",
     ),
     Text(
         r"Neither MPI nor Gloo support has been built|(?:Gloo|MPI) support has not been built|Gloo support is required"
@@ -422,7 +422,7 @@ HOROVOD = (
         "this Horovod was built without what the job needs",
         known=READ,
         fix="install Horovod again with HOROVOD_WITH_PYTORCH=1 and HOROVOD_WITH_GLOO=1 or HOROVOD_WITH_MPI=1",
-        command="horovodrun --check-build",
+        look="horovodrun --check-build",
     ),
     Text(
         r"was unable to connect to .{0,60} on any of the following addresses"
@@ -433,7 +433,7 @@ HOROVOD = (
         known=REPORTED,
         fix="give horovodrun --network-interfaces with the data network's interface; its name must be the same on "
         "all nodes",
-        command="ip -br address",
+        look="ip -br address",
     ),
     Text(
         r"ssh not successful for host (?P<host>[^\s:]+)",
@@ -521,7 +521,7 @@ SLURM = (
         "Slurm's limit of memory for this job was reached on this node, and the kernel killed processes of it",
         known=READ,
         fix="ask for more memory (--mem, --mem-per-gpu), or use less: fewer workers of the DataLoader, smaller batches",
-        command=ACCOUNT,
+        look=ACCOUNT,
     ),
     Text(
         # It is what that node says; as what it says of itself, it comes before the bare words of the C library.
@@ -531,7 +531,7 @@ SLURM = (
         "Slurm's limit of memory for this job was reached on that node",
         known=READ,
         fix="ask for more memory (--mem, --mem-per-gpu), or use less: fewer workers of the DataLoader, smaller batches",
-        command=ACCOUNT,
+        look=ACCOUNT,
     ),
     Text(
         rf"{TASK}Bus error",
@@ -540,7 +540,7 @@ SLURM = (
         "a rank there touched memory that is backed by nothing: /dev/shm is full, or a file that it maps was cut short",
         known=READ,
         fix="make room in /dev/shm of that node, and look at files that the job maps",
-        command=DISK,
+        look=DISK,
     ),
     Text(
         r"UNCORRECTABLE MEMORY ERROR AT",
@@ -549,7 +549,7 @@ SLURM = (
         "the memory of this node has an error that can't be corrected",
         known=READ,
         fix="drain this node and have its memory changed; the driver is not to blame",
-        command="dmesg | grep -i -e mce -e edac; ras-mc-ctl --errors",
+        look="dmesg | grep -i -e mce -e edac; ras-mc-ctl --errors",
     ),
     Text(
         r"DUE TO TIME LIMIT",
@@ -559,7 +559,7 @@ SLURM = (
         known=READ,
         fix="ask for more time (--time), or go on from the last checkpoint; if it hung, look at what the ranks "
         "waited for",
-        command=ACCOUNT,
+        look=ACCOUNT,
     ),
     Text(
         r"srun: error: Node failure on (?P<host>[\w.-]+)",
@@ -568,7 +568,7 @@ SLURM = (
         "Slurm lost that node",
         known=READ,
         fix="look at that node: its kernel log, its power, its network",
-        command="sinfo -R; scontrol show node NODE",
+        look="sinfo -R; scontrol show node NODE",
     ),
     Text(
         r"DUE TO NODE FAILURE|Job killed due node failure",
@@ -577,7 +577,7 @@ SLURM = (
         "Slurm lost a node of the job",
         known=READ,
         fix="look which node Slurm lost, then at its kernel log, power and network",
-        command="sinfo -R; scontrol show job JOB",
+        look="sinfo -R; scontrol show job JOB",
     ),
     Text(
         r"DUE TO (?:PREEMPTION|JOB REQUEUE)",
@@ -596,7 +596,7 @@ SLURM = (
         "srun does not reach slurmd of that node",
         known=READ,
         fix="look whether slurmd runs there, then at its ports and those of srun (SrunPortRange) between the nodes",
-        command="scontrol show node NODE; scontrol ping",
+        look="scontrol show node NODE; scontrol ping",
     ),
     Text(
         r"Munge (?:decode|encode) failed|Invalid job credential|Job credential (?:expired|replayed)"
@@ -606,7 +606,7 @@ SLURM = (
         "the nodes do not believe each other's messages: their clocks or keys of munge differ",
         known=READ,
         fix="give all nodes the same /etc/munge/munge.key and the same time (chronyc tracking)",
-        command="munge -n | ssh NODE unmunge; chronyc tracking",
+        look="munge -n | ssh NODE unmunge; chronyc tracking",
     ),
     Text(
         r"Incompatible versions of client and server code|Couldn't find (?:the specified )?plugin name for mpi/"
@@ -616,7 +616,7 @@ SLURM = (
         "srun and slurmd, or Slurm and the MPI of the job, do not fit each other",
         known=READ,
         fix="install the same release of Slurm on all nodes; of MPI plugins take one that 'srun --mpi=list' names",
-        command="srun --version; srun --mpi=list",
+        look="srun --version; srun --mpi=list",
     ),
     Text(
         r"timeout waiting for task launch, started \d+ of \d+ tasks",
@@ -625,7 +625,7 @@ SLURM = (
         "not all nodes started their ranks in time",
         known=READ,
         fix="look which node started none: its slurmd, its prolog, its file systems",
-        command="scontrol show job JOB; sinfo -R",
+        look="scontrol show job JOB; sinfo -R",
     ),
     Text(
         r"srun: error: Unable to resolve \"(?P<host>[^\"]+)\"|can't find address for host (?P<address>[\w.-]+)",
@@ -641,7 +641,7 @@ SLURM = (
         "Slurm refuses what the job asks for; the line says why",
         known=READ,
         fix="ask for what the partition has and this account may take",
-        command="sinfo; scontrol show partition; sacctmgr show assoc user=$USER",
+        look="sinfo; scontrol show partition; sacctmgr show assoc user=$USER",
         weak=True,
     ),
     Text(
@@ -651,7 +651,7 @@ SLURM = (
         "slurmctld does not answer this node",
         known=READ,
         fix="look whether slurmctld runs, then at what filters its port from this node",
-        command="scontrol ping",
+        look="scontrol ping",
     ),
     Text(
         r"Unable to create step for job \d+: (?:More processors|Requested node|Memory required"
@@ -662,7 +662,7 @@ SLURM = (
         "srun asks for more ranks, processors, memory or GPUs than the job has",
         known=READ,
         fix="ask in srun for no more than the job was given (--ntasks, --cpus-per-task, --gpus, --mem)",
-        command="scontrol show job JOB",
+        look="scontrol show job JOB",
     ),
     Text(
         rf"{TASK}Killed",
@@ -671,7 +671,7 @@ SLURM = (
         "a rank there was killed: by srun after another one's end, or by the kernel because the memory was full",
         known=READ,
         fix="look which task of the job ended first, and for oom-kill in the kernel log of that node",
-        command=OOM,
+        look=OOM,
         weak=True,
     ),
     Text(
@@ -692,7 +692,7 @@ SLURM = (
         "Slurm ended the job, after an error of one rank or because somebody asked it to",
         known=READ,
         fix="look for the first error above; if there is none, somebody cancelled it (sacct shows who)",
-        command=ACCOUNT,
+        look=ACCOUNT,
         weak=True,
     ),
     Text(
@@ -702,7 +702,7 @@ SLURM = (
         "a daemon of Slurm did not answer in time",
         known=READ,
         fix="look whether slurmctld and slurmd are up and not overloaded, then at what is between",
-        command="scontrol ping; sinfo -R",
+        look="scontrol ping; sinfo -R",
         weak=True,
     ),
 )

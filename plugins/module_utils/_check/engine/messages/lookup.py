@@ -96,8 +96,20 @@ class Match:
 
     @property
     def command(self) -> str:
-        """What fixes or shows it; may be empty."""
-        return self.text.command or ("" if self.text.fix else self.cause.command)
+        """What mends it, run as it stands; may be empty."""
+        return commands(self.text)[0]
+
+    @property
+    def look(self) -> str:
+        """What narrows the cause and changes nothing; may be empty."""
+        return commands(self.text)[1]
+
+
+def commands(text: Text) -> tuple[str, str]:
+    """What mends it, and what only looks; those of the cause where the text has neither, and no fix of its own."""
+    if text.command or text.look or text.fix:
+        return text.command, text.look
+    return CAUSES[text.cause].command, CAUSES[text.cause].look
 
 
 def match(text: str, versions: Mapping[str, str] | None = None) -> Match | None:

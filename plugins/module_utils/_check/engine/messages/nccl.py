@@ -113,7 +113,7 @@ TEXTS = (
         "this node has no route to that address, or its interface is down",
         known=READ,
         fix="give this node an address on the data network and a route to that address, and set its interface up",
-        command="ip -br address; ip route; ip -6 route",
+        look="ip -br address; ip route; ip -6 route",
     ),
     Text(
         rf"{CONNECT}Invalid argument",
@@ -136,7 +136,7 @@ TEXTS = (
         "a rank published an IPv6 address, and this node has no IPv6",
         known=READ,
         fix="set NCCL_SOCKET_FAMILY=AF_INET for all ranks, or switch IPv6 on on all nodes",
-        command="sysctl net.ipv6.conf.all.disable_ipv6",
+        look="sysctl net.ipv6.conf.all.disable_ipv6",
     ),
     Text(
         rf"{TRANSFER}Network is (?:unreachable|down)",
@@ -145,7 +145,7 @@ TEXTS = (
         "this node lost its interface or its route to that address",
         known=READ,
         fix="look why the interface of this node went down while the job ran",
-        command="ip -br address; ip route; journalctl -u NetworkManager -b --no-pager | tail -n 20",
+        look="ip -br address; ip route; journalctl -u NetworkManager -b --no-pager | tail -n 20",
     ),
     Text(
         r"error encountered when getting address info",
@@ -159,7 +159,7 @@ TEXTS = (
         SELF,
         "NCCL_COMM_ID is no address with a port",
         fix="unset NCCL_COMM_ID, or write it as address:port",
-        command="env | grep NCCL_COMM_ID",
+        look="env | grep NCCL_COMM_ID",
     ),
     # Limits of this node.
     Text(
@@ -169,7 +169,7 @@ TEXTS = (
         "no ephemeral port is free: NCCL lets the kernel choose its ports, so this is no other program's listener",
         known=REPORTED,
         fix="widen net.ipv4.ip_local_port_range, or end what holds so many connections",
-        command="sysctl net.ipv4.ip_local_port_range; ss -s",
+        look="sysctl net.ipv4.ip_local_port_range; ss -s",
     ),
     Text(
         rf"{CONNECT}Cannot assign requested address",
@@ -178,7 +178,7 @@ TEXTS = (
         "no ephemeral port is free for a connection to that address",
         known=READ,
         fix="widen net.ipv4.ip_local_port_range, or end what holds so many connections",
-        command="sysctl net.ipv4.ip_local_port_range; ss -s",
+        look="sysctl net.ipv4.ip_local_port_range; ss -s",
     ),
     Text(
         r"attaching to shared memory segment \S+ \(size 0\)",
@@ -196,7 +196,7 @@ TEXTS = (
         "logind removed it (RemoveIPC)",
         known=READ,
         fix="start the ranks of a node with one /dev/shm (--ipc=host), and set RemoveIPC=no in logind.conf",
-        command="ls -l /dev/shm; loginctl show-user --property=Linger; grep -r RemoveIPC /etc/systemd",
+        look="ls -l /dev/shm; loginctl show-user --property=Linger; grep -r RemoveIPC /etc/systemd",
     ),
     Text(
         r"failed to extend /dev/shm|Error while creating shared memory segment"
@@ -205,7 +205,7 @@ TEXTS = (
         SELF,
         "/dev/shm is full, or logind removes it when the user logs out (RemoveIPC)",
         known=READ,
-        command=DISK,
+        look=DISK,
     ),
     Text(
         r"ibv_(?:create_qp|create_cq|reg_mr\w*|reg_dmabuf_mr|alloc_pd)\S* failed(?: with error|:)? "
@@ -216,7 +216,8 @@ TEXTS = (
         "RDMA memory can't be locked: the limit memlock of this user is too low",
         known=REPORTED,
         fix="set the limit memlock of this user to unlimited, also for what systemd and sshd start",
-        command=f"ulimit -l; {fixes.site('kernel_tuning')}",
+        command=fixes.site("kernel_tuning"),
+        look="ulimit -l",
         limit=MEMLOCK,
         otherwise=NOT_MEMLOCK,
     ),
@@ -228,7 +229,7 @@ TEXTS = (
         known=READ,
         weak=True,
         fix="end what else uses the GPU; when nothing does, take smaller batches",
-        command="nvidia-smi --query-compute-apps=pid,name,used_memory --format=csv",
+        look="nvidia-smi --query-compute-apps=pid,name,used_memory --format=csv",
     ),
     Text(
         r"Failed to malloc \d+ bytes|Unrecoverable error detected: malloc",
@@ -236,7 +237,7 @@ TEXTS = (
         SELF,
         "the memory of this node is full, or its limit is reached",
         known=READ,
-        command="free -m; dmesg -T | grep -i oom",
+        look="free -m; dmesg -T | grep -i oom",
     ),
     # NVLink and GPUs of this node.
     Text(
@@ -246,7 +247,7 @@ TEXTS = (
         "NVLink SHARP does not work: the Fabric Manager or an NVSwitch has failed",
         known=REPORTED,
         fix=f"{driver.FABRIC_MANAGER}; NCCL_NVLS_ENABLE=0 does without",
-        command=driver.FABRIC,
+        look=driver.FABRIC,
     ),
     Text(
         # The only sign that it is NVLink SHARP which failed is where the text comes from.
@@ -257,7 +258,7 @@ TEXTS = (
         "reset of the GPUs",
         known=REPORTED,
         fix=f"{driver.FABRIC_MANAGER}; NCCL_NVLS_ENABLE=0 does without",
-        command=driver.FABRIC,
+        look=driver.FABRIC,
     ),
     Text(
         r"MNNVL (?:\(cliqueSize \d+\) )?is (?:available but )?not (?:supported|working) on this system",
@@ -266,7 +267,7 @@ TEXTS = (
         "NVLink over several nodes does not work: the IMEX channel or service is missing",
         known=READ,
         fix=driver.IMEX,
-        command=driver.CHANNELS,
+        look=driver.CHANNELS,
     ),
     Text(
         r"P2P is disabled between NVLINK connected GPUs",
@@ -275,7 +276,7 @@ TEXTS = (
         "two GPUs with NVLink between them can't use it: broken, or the Fabric Manager does not run",
         known=READ,
         fix="look at the state of NVLink and the Fabric Manager; have the hardware looked at when both are well",
-        command=f"nvidia-smi nvlink --status; nvidia-smi topo -p2p n; {driver.FABRIC}",
+        look=f"nvidia-smi nvlink --status; nvidia-smi topo -p2p n; {driver.FABRIC}",
     ),
     Text(
         r"failed to peer with device \d+",
@@ -284,7 +285,7 @@ TEXTS = (
         "a GPU can't reach the memory of another one on this node",
         known=READ,
         fix="compare with NCCL_P2P_DISABLE=1; then look at PCIe ACS and the IOMMU, or at NVLink",
-        command="nvidia-smi topo -p2p r; nvidia-smi topo -m",
+        look="nvidia-smi topo -p2p r; nvidia-smi topo -m",
     ),
     # The job as it was started.
     Text(
@@ -295,7 +296,7 @@ TEXTS = (
         "two ranks use one GPU: LOCAL_RANK was not applied, or CUDA_VISIBLE_DEVICES hides the others",
         known=READ,
         fix="let each rank take the GPU of its LOCAL_RANK, and start no more ranks on a node than it has GPUs",
-        command="nvidia-smi -L; env | grep -E 'LOCAL_RANK|CUDA_VISIBLE_DEVICES'",
+        look="nvidia-smi -L; env | grep -E 'LOCAL_RANK|CUDA_VISIBLE_DEVICES'",
     ),
     Text(
         r"allocated on device \d+ mismatchs? with NCCL device",
@@ -319,7 +320,7 @@ TEXTS = (
         "NCCL_ALGO and NCCL_PROTO leave nothing for this collective, or hold a word that NCCL does not know",
         known=READ,
         fix="unset NCCL_ALGO and NCCL_PROTO",
-        command="env | grep -E 'NCCL_(ALGO|PROTO)'",
+        look="env | grep -E 'NCCL_(ALGO|PROTO)'",
     ),
     Text(
         r"mismatch in (?:info|rank count) from procs",
@@ -342,7 +343,7 @@ TEXTS = (
         "no way is left between two ranks: the NCCL_* variables forbid NVLink, shared memory and the network",
         known=READ,
         fix="unset NCCL_P2P_DISABLE, NCCL_SHM_DISABLE and NCCL_NET",
-        command="env | grep NCCL_",
+        look="env | grep NCCL_",
     ),
     Text(
         rf"peer {REMOTE} (?:message truncated ?: receiving|collective mismatch|posted incorrect receive info)",
@@ -351,7 +352,7 @@ TEXTS = (
         "two ranks expect different sizes: another collective, another NCCL_ALGO or NCCL_PROTO, or another release",
         known=REPORTED,
         fix=EQUAL,
-        command=EQUAL_SHOWS,
+        look=EQUAL_SHOWS,
     ),
     Text(
         r"symmetric registration check failed on rank (?P<rank>\d+)"
@@ -361,7 +362,7 @@ TEXTS = (
         "the ranks gave different buffers to a collective",
         known=READ,
         fix=EQUAL,
-        command=EQUAL_SHOWS,
+        look=EQUAL_SHOWS,
     ),
     # Releases.
     Text(
@@ -372,7 +373,7 @@ TEXTS = (
         "the program loaded another NCCL than the one it was built for",
         known=READ,
         fix="keep one libnccl in the environment: take the others out of LD_LIBRARY_PATH and LD_PRELOAD",
-        command="env | grep -E 'LD_LIBRARY_PATH|LD_PRELOAD'; ldconfig -p | grep nccl; pip list | grep -i nccl",
+        look="env | grep -E 'LD_LIBRARY_PATH|LD_PRELOAD'; ldconfig -p | grep nccl; pip list | grep -i nccl",
     ),
     Text(
         r"Mismatched NCCL (?:git )?versions? detected ?: rank (?P<rank>\d+)|NCCL version mismatch with remote peer",
@@ -388,7 +389,7 @@ TEXTS = (
         "the ranks have different releases of NCCL, or different NCCL_* variables",
         known=REPORTED,
         fix=EQUAL,
-        command=EQUAL_SHOWS,
+        look=EQUAL_SHOWS,
     ),
     # Files.
     Text(
@@ -398,7 +399,7 @@ TEXTS = (
         "the file in NCCL_TOPO_FILE or NCCL_GRAPH_FILE is missing or damaged",
         known=READ,
         fix="unset NCCL_TOPO_FILE and NCCL_GRAPH_FILE, or put the right file at that path on all nodes",
-        command="env | grep -E 'NCCL_(TOPO|GRAPH)_FILE'",
+        look="env | grep -E 'NCCL_(TOPO|GRAPH)_FILE'",
     ),
     Text(
         r"Attribute \S+ of node \S+ not found|could not find CPU (?:close to GPU|numa ID)"
@@ -409,7 +410,7 @@ TEXTS = (
         known=READ,
         weak=True,
         fix="mount /sys in the container as it is on the node, and unset NCCL_TOPO_FILE",
-        command="env | grep NCCL_TOPO_FILE; lspci -tv | head -n 20",
+        look="env | grep NCCL_TOPO_FILE; lspci -tv | head -n 20",
     ),
     # RDMA: what this node has.
     Text(
@@ -420,7 +421,7 @@ TEXTS = (
         "this process can't open an RDMA card: no right to /dev/infiniband, or no user library of the card",
         known=READ,
         fix="give the job's user or container /dev/infiniband and /sys/class/infiniband, and install rdma-core",
-        command="ls -l /dev/infiniband; ibv_devinfo; rpm -q rdma-core libibverbs",
+        look="ls -l /dev/infiniband; ibv_devinfo; rpm -q rdma-core libibverbs",
     ),
     Text(
         r"Failed to initialize any NET plugin|Error: network .{1,60} not found\.",
@@ -429,7 +430,7 @@ TEXTS = (
         "none of the networks that NCCL_NET and NCCL_NET_PLUGIN allow works on this node",
         known=READ,
         fix="unset NCCL_NET and NCCL_NET_PLUGIN, or install on this node what they name",
-        command="env | grep -E 'NCCL_(NET|IB)'; rdma link",
+        look="env | grep -E 'NCCL_(NET|IB)'; rdma link",
     ),
     Text(
         r"NCCL_IB_PKEY_VALUE=\S+ not found in PKey table",
@@ -439,7 +440,7 @@ TEXTS = (
         known=READ,
         versions=("2.32.3",),
         fix="unset NCCL_IB_PKEY_VALUE, or make the port a member of that partition in the subnet manager",
-        command="grep -H . /sys/class/infiniband/*/ports/*/pkeys/* | grep -v 0x0000",
+        look="grep -H . /sys/class/infiniband/*/ports/*/pkeys/* | grep -v 0x0000",
     ),
     Text(
         r"Failed to open libibverbs|Cou(?:nt|ld) not open libibverbs",
@@ -449,7 +450,8 @@ TEXTS = (
         known=REPORTED,
         weak=True,
         fix="install rdma-core and libibverbs in the environment of the job, where this node has RDMA cards",
-        command="ls /sys/class/infiniband; dnf install -y rdma-core libibverbs",
+        command="dnf install -y rdma-core libibverbs",
+        look="ls /sys/class/infiniband",
     ),
     Text(
         r"NET/IB ?: No device found",
@@ -459,7 +461,7 @@ TEXTS = (
         known=READ,
         weak=True,
         fix="where this node has RDMA cards: load their module, set the ports up, and see that NCCL_IB_HCA fits them",
-        command="rdma link; ls -l /dev/infiniband; env | grep NCCL_IB",
+        look="rdma link; ls -l /dev/infiniband; env | grep NCCL_IB",
     ),
     Text(
         r"GPU Direct RDMA Disabled for HCA .{1,60} \(no module\)|Peermem is not supported",
@@ -469,7 +471,8 @@ TEXTS = (
         known=READ,
         weak=True,
         fix="load nvidia_peermem",
-        command="modprobe nvidia_peermem; lsmod | grep nvidia_peermem",
+        command="modprobe nvidia_peermem",
+        look="lsmod | grep nvidia_peermem",
     ),
     Text(
         r"ibv_reg_(?:mr\w*|dmabuf_mr)\S* failed with error (?:Bad address|Invalid argument|Operation not|Protocol not)",
@@ -478,7 +481,8 @@ TEXTS = (
         "the RDMA card can't register the GPU's memory: nvidia_peermem is not loaded, or this GPU has no GPUDirect",
         known=REPORTED,
         fix="load nvidia_peermem; where that is not possible, set NCCL_NET_GDR_LEVEL=LOC",
-        command="modprobe nvidia_peermem; lsmod | grep nvidia_peermem",
+        command="modprobe nvidia_peermem",
+        look="lsmod | grep nvidia_peermem",
     ),
     # RDMA: two ports that do not fit each other.
     Text(
@@ -488,7 +492,7 @@ TEXTS = (
         "a network card is missing on one of the nodes",
         known=READ,
         fix="compare the RDMA cards of all nodes",
-        command="rdma link; lspci | grep -iE 'mellanox|infiniband'",
+        look="rdma link; lspci | grep -iE 'mellanox|infiniband'",
     ),
     Text(
         r"Attempted to (?:connect|merge) incompatible devices|device is incompatible with the local \["
@@ -498,7 +502,7 @@ TEXTS = (
         "the RDMA ports of the two ends are of different kinds, InfiniBand and RoCE, or not as many",
         known=READ,
         fix="choose the same ports on all nodes with NCCL_IB_HCA, of one kind only",
-        command="ibv_devinfo | grep -E 'hca_id|link_layer|state'; env | grep NCCL_IB_HCA",
+        look="ibv_devinfo | grep -E 'hca_id|link_layer|state'; env | grep NCCL_IB_HCA",
     ),
     Text(
         r"ibv_modify_qp failed with (?=.{1,200}? GID fe80:)(?:.{1,250}? remote GID (?P<address>[0-9a-f.:]+))?",
@@ -507,7 +511,7 @@ TEXTS = (
         "the GID index is that of a link-local address, which leads to no other network",
         known=REPORTED,
         fix=GID,
-        command=GID_SHOWS,
+        look=GID_SHOWS,
     ),
     Text(
         rf"ibv_modify_qp failed with (?:error|\d+) (?:Network is unreachable|No route to host){GIDS}",
@@ -516,7 +520,7 @@ TEXTS = (
         "the GID of the other end has no route: the two RDMA ports are in different networks",
         known=REPORTED,
         fix=ROUTE,
-        command=ROUTE_SHOWS,
+        look=ROUTE_SHOWS,
     ),
     Text(
         rf"ibv_modify_qp failed with (?:error|\d+) Connection timed out{GIDS}",
@@ -525,7 +529,7 @@ TEXTS = (
         "the two RDMA ports do not reach each other: rails that are not connected, a GID without route, or VLANs",
         known=REPORTED,
         fix=ROUTE,
-        command=ROUTE_SHOWS,
+        look=ROUTE_SHOWS,
     ),
     Text(
         rf"ibv_modify_qp failed with (?:error|\d+) (?:Invalid argument|No data available){GIDS}",
@@ -534,7 +538,7 @@ TEXTS = (
         "the GID index or the RoCE version differs between the ends",
         known=REPORTED,
         fix=GID,
-        command=GID_SHOWS,
+        look=GID_SHOWS,
     ),
     Text(
         rf"ibv_modify_qp failed with (?:error|\d+) No such device{GIDS}",
@@ -543,7 +547,7 @@ TEXTS = (
         "the GID index of this node belongs to an interface that is gone, or that this container does not have",
         known=REPORTED,
         fix=GID,
-        command=GID_SHOWS,
+        look=GID_SHOWS,
     ),
     # RDMA: work requests and events, by what the card says.
     Text(
@@ -560,7 +564,7 @@ TEXTS = (
         "the card may not reach the memory: PCIe ACS or the IOMMU is in the way of GPUDirect (status 4)",
         known=REPORTED,
         fix=GDR,
-        command=GDR_SHOWS,
+        look=GDR_SHOWS,
     ),
     Text(
         completion("9|10"),
@@ -569,7 +573,7 @@ TEXTS = (
         "the card of that node can't reach its memory: PCIe ACS or the IOMMU is in the way of GPUDirect there",
         known=REPORTED,
         fix=GDR,
-        command=GDR_SHOWS,
+        look=GDR_SHOWS,
     ),
     Text(
         completion("2|3|6|7|8|11"),
@@ -578,7 +582,7 @@ TEXTS = (
         "one of the two cards could not carry out an operation",
         known=READ,
         fix="look at the kernel log of both ends, and compare firmware and driver of their cards",
-        command=CARDS,
+        look=CARDS,
     ),
     Text(
         completion("12") + r"(?:.{0,200} localGid fe80:)",
@@ -587,7 +591,7 @@ TEXTS = (
         "no answer over a link-local GID, which leads to no other network (status 12)",
         known=REPORTED,
         fix=GID,
-        command=GID_SHOWS,
+        look=GID_SHOWS,
     ),
     Text(
         completion("12"),
@@ -597,7 +601,7 @@ TEXTS = (
         known=REPORTED,
         fix="look at the ports, the GID and the route of both ends, test the pair with ib_write_bw, and only then "
         "raise NCCL_IB_TIMEOUT",
-        command=f"ibstat; {GID_SHOWS}; {ROUTE_SHOWS}",
+        look=f"ibstat; {GID_SHOWS}; {ROUTE_SHOWS}",
     ),
     Text(
         completion("13"),
@@ -606,7 +610,7 @@ TEXTS = (
         "that rank did not take the data in time (status 13): it hangs, or its card does",
         known=READ,
         fix="look at the rank and the card of that node",
-        command=CARDS,
+        look=CARDS,
     ),
     Text(
         rf"{EVENT}port error",
@@ -615,7 +619,7 @@ TEXTS = (
         "an RDMA port of this node went down",
         known=READ,
         fix="look at the cable, the transceiver and the switch port of that card",
-        command=f"ibstat; ip -br link; {CARDS}",
+        look=f"ibstat; ip -br link; {CARDS}",
     ),
     Text(
         rf"{EVENT}(?:local access violation|invalid request)",
@@ -624,7 +628,7 @@ TEXTS = (
         "the card was refused access to memory: PCIe ACS or the IOMMU is in the way of GPUDirect",
         known=REPORTED,
         fix=GDR,
-        command=GDR_SHOWS,
+        look=GDR_SHOWS,
     ),
     Text(
         rf"{EVENT}(?:local catastrophic|local work queue catastrophic|CQ error|SRQ catastrophic)",
@@ -633,7 +637,7 @@ TEXTS = (
         "the RDMA card of this node reports a fatal error",
         known=REPORTED,
         fix="read what the kernel log says of the card; reset it or reboot, and have it replaced when it comes back",
-        command=CARDS,
+        look=CARDS,
     ),
     Text(
         r"NET/IB: Device \d+ marked as failed|NET/IB: Fatal error\. Detected \d+ failed devices",
@@ -643,7 +647,7 @@ TEXTS = (
         known=READ,
         weak=True,
         fix="look at the port and the card of this node",
-        command=f"ibstat; {CARDS}",
+        look=f"ibstat; {CARDS}",
     ),
     Text(
         r"NET/IB ?: (?:\S+ )?(?P<interface>\w+):\d+ GID table changed|GID table changed on \w+:\d+",
@@ -653,7 +657,7 @@ TEXTS = (
         known=READ,
         weak=True,
         fix="find what changes the addresses of this node (DHCP, NetworkManager), and give it fixed ones",
-        command="journalctl -u NetworkManager -b --no-pager | tail -n 20; ip -br address",
+        look="journalctl -u NetworkManager -b --no-pager | tail -n 20; ip -br address",
     ),
     Text(
         completion("5"),
@@ -680,7 +684,7 @@ TEXTS = (
         known=READ,
         weak=True,
         fix="read what the kernel log says of the card at that time",
-        command=CARDS,
+        look=CARDS,
     ),
     Text(
         r"Call to ibv_\w+ failed|ibv_post_(?:send|recv)\(\) failed|Call to ibv_poll_cq\(\) returned",
@@ -690,7 +694,7 @@ TEXTS = (
         known=READ,
         weak=True,
         fix="look at the ports and the kernel log of this node",
-        command=f"ibstat; {CARDS}",
+        look=f"ibstat; {CARDS}",
     ),
     # A peer that can't be reached.
     Text(
@@ -700,7 +704,7 @@ TEXTS = (
         "this node's own filter or a prohibiting route refuses the connection",
         known=READ,
         fix="let this node's own rules for what goes out pass the members",
-        command="nft list ruleset; ip route show table all | grep -E 'prohibit|unreachable|blackhole'",
+        look="nft list ruleset; ip route show table all | grep -E 'prohibit|unreachable|blackhole'",
     ),
     Text(
         rf"{CONNECT}No route to host",
@@ -709,7 +713,7 @@ TEXTS = (
         "that address does not answer in its network, or a firewall there rejects the connection",
         known=REPORTED,
         fix="see whether that node is up and whether this one has a route to it; then open the ports of the plan there",
-        command="ip neigh show nud failed; ip route",
+        look="ip neigh show nud failed; ip route",
     ),
     Text(
         rf"{CONNECT}Software caused connection abort",
@@ -718,7 +722,7 @@ TEXTS = (
         "the connection was given up before it stood: one of the two nodes takes an interface of another network",
         known=REPORTED,
         fix="compare NCCL_SOCKET_IFNAME and the address that NCCL names on both nodes with the data network",
-        command="env | grep NCCL_SOCKET; ip -br address",
+        look="env | grep NCCL_SOCKET; ip -br address",
     ),
     Text(
         rf"{CONNECT}Connection refused|socket\w+Connect: exceeded retries \(",
@@ -728,7 +732,7 @@ TEXTS = (
         known=REPORTED,
         fix="see whether the rank of that address still runs and whether the address is on the data network; then open "
         "the ports of the plan there",
-        command="env | grep NCCL_SOCKET; ip -br address",
+        look="env | grep NCCL_SOCKET; ip -br address",
     ),
     Text(
         rf"{CONNECT}Connection timed out|socket\w+Connect: exceeded timeouts \(",
@@ -800,7 +804,7 @@ TEXTS = (
         known=REPORTED,
         weak=True,
         fix="end ranks that earlier jobs left on the nodes, and let nothing scan the ports of the members",
-        command="ps -eo pid,user,lstart,args | grep -E 'torchrun|python'",
+        look="ps -eo pid,user,lstart,args | grep -E 'torchrun|python'",
     ),
     Text(
         r"Failed to execute operation \w+ from rank|Error encountered progressing operation"

@@ -78,7 +78,7 @@ INTERFACES = (
         known=READ,
         versions=BOTH,
         fix=SAME_NETWORK,
-        command="ip -brief address",
+        look="ip -brief address",
     ),
     Text(
         r"An invalid value was given for \w+_if_(?:in|ex)clude|Unknown interface name|\] invalid interface \"",
@@ -96,7 +96,7 @@ INTERFACES = (
         known=READ,
         versions=BOTH,
         fix=SAME_NETWORK,
-        command="ip -brief address",
+        look="ip -brief address",
     ),
     Text(
         r"No network interfaces were found for out-of-band|networks to be excluded for TCP out-of-band communications "
@@ -108,7 +108,7 @@ INTERFACES = (
         known=READ,
         versions=BOTH,
         fix=SAME_NETWORK,
-        command="ip -brief address",
+        look="ip -brief address",
     ),
     Text(
         rf"Open MPI failed to TCP connect to a peer.{{0,300}}?{CONNECT}.{{0,60}}?Error: {OWN_KERNEL}",
@@ -118,7 +118,7 @@ INTERFACES = (
         known=READ,
         versions=BOTH,
         fix=ROUTE,
-        command="ip -brief address; ip route",
+        look="ip -brief address; ip route",
     ),
     Text(
         rf"Unable to connect to the peer (?P<address>\S+) on port (?P<port>\d+): {OWN_KERNEL}",
@@ -128,7 +128,7 @@ INTERFACES = (
         known=READ,
         versions=BOTH,
         fix=ROUTE,
-        command="ip -brief address; ip route",
+        look="ip -brief address; ip route",
     ),
     Text(
         r"bind on local address \((?P<address>\S+?):\d+\) failed",
@@ -137,7 +137,7 @@ INTERFACES = (
         "an interface lost its address after the rank had started",
         known=READ,
         versions=BOTH,
-        command="ip -brief address",
+        look="ip -brief address",
         fix="give the interface its address for good: another service changed it while the job ran",
     ),
     Text(
@@ -205,7 +205,7 @@ DAEMONS = (
         "Open MPI is not installed on this node, or not in the PATH",
         known=REPORTED,
         fix="install Open MPI (--tags openmpi), or load its module: module load mpi",
-        command="ls -d /usr/lib64/openmpi/bin /opt/*mpi*/bin 2>/dev/null",
+        look="ls -d /usr/lib64/openmpi/bin /opt/*mpi*/bin 2>/dev/null",
     ),
     Text(
         r"\"?plm_(?:rsh|ssh)_agent\"? was set to a path that could not be found",
@@ -216,7 +216,7 @@ DAEMONS = (
         versions=BOTH,
         fix="install the package of the ssh client on this node (openssh-clients, openssh-client), or unset "
         "plm_rsh_agent",
-        command="command -v ssh",
+        look="command -v ssh",
     ),
     Text(
         r"orted: error while loading shared libraries|prted: error while loading shared libraries"
@@ -275,7 +275,7 @@ DAEMONS = (
         known=READ,
         versions=BOTH,
         fix="start with mpirun inside the allocation, or with srun --mpi=pmix where both were built with PMIx",
-        command="srun --mpi=list; ompi_info | grep -i pmi",
+        look="srun --mpi=list; ompi_info | grep -i pmi",
     ),
     Text(
         r"No PMIx server was reachable, but a PMI1/2 was detected",
@@ -285,7 +285,7 @@ DAEMONS = (
         known=READ,
         versions=FIVE,
         fix="start with mpirun inside the allocation, or with srun --mpi=pmix",
-        command="srun --mpi=list",
+        look="srun --mpi=list",
     ),
     Text(
         r"is unable to establish a communication connection to the specified daemon.*?my node: (?P<local>\S+) "
@@ -311,7 +311,7 @@ DAEMONS = (
         "the launcher could not open a port: all of oob_tcp_*_ports or prte_*_ports are taken, or no address is up",
         known=READ,
         versions=BOTH,
-        command="ss -ltnp; ip -brief address",
+        look="ss -ltnp; ip -brief address",
         fix="end what holds the ports of the launcher, or give it more of them",
     ),
     Text(
@@ -323,7 +323,7 @@ DAEMONS = (
         known=READ,
         versions=BOTH,
         fix="give each node the host name that the hostfile or the allocation has for it",
-        command="hostname; hostname -f",
+        look="hostname; hostname -f",
     ),
     Text(
         r"The user \(\d+\) is unknown to the system|Open MPI was unable to obtain the username",
@@ -406,7 +406,7 @@ CONNECTIONS = (
         known=READ,
         versions=BOTH,
         fix="keep other programs and port scanners off the ports of the BTL, and take the same Open MPI on all nodes",
-        command="ss -tnp",
+        look="ss -tnp",
     ),
     Text(
         r"bind6?\(\) failed: no port available in the range|An invalid value was given for the btl_tcp_port_min",
@@ -415,7 +415,7 @@ CONNECTIONS = (
         "the ports of btl_tcp_port_min_v4 and btl_tcp_port_range_v4 are taken, or are none",
         known=READ,
         versions=BOTH,
-        command="ss -ltnp",
+        look="ss -ltnp",
         fix="widen btl_tcp_port_range_v4 (the ports of the plan), or end what holds these ports",
     ),
     Text(
@@ -519,7 +519,7 @@ PROGRAM = (
         known=READ,
         versions=BOTH,
         fix="install the same build of Open MPI, with UCX, on all nodes, or do not ask for that component",
-        command="ompi_info | grep -E ' (pml|btl|mtl):'",
+        look="ompi_info | grep -E ' (pml|btl|mtl):'",
     ),
     Text(
         r"selected pml \S+, but peer \S+ on (?P<host>\S+) selected pml",
@@ -529,7 +529,7 @@ PROGRAM = (
         known=READ,
         versions=BOTH,
         fix="compare ucx_info -d and ibstat of both nodes; until then name one pml for all (--mca pml ob1)",
-        command="ucx_info -d | grep -E 'Transport|Device'; ibstat",
+        look="ucx_info -d | grep -E 'Transport|Device'; ibstat",
     ),
     Text(
         r"There are not enough slots available in the system"
@@ -627,7 +627,7 @@ PROGRAM = (
         "Open MPI has no room for its temporary files (TMPDIR, else /tmp; /dev/shm)",
         versions=BOTH,
         fix="free what is full (TMPDIR, /tmp, /dev/shm), or set TMPDIR to a local folder with room",
-        command=DISK,
+        look=DISK,
     ),
     Text(
         r"Signal: Bus error|Signal code: Non-existant physical address|Caught signal 7 \(Bus error",
@@ -636,7 +636,7 @@ PROGRAM = (
         "a file in memory could not grow: /dev/shm or TMPDIR is full",
         known=REPORTED,
         fix="free /dev/shm and TMPDIR on this node, or make /dev/shm larger",
-        command=DISK,
+        look=DISK,
     ),
     Text(
         r"unable to create the desired directory: Directory: \S+ Error: (?!No space)"
@@ -648,7 +648,7 @@ PROGRAM = (
         known=READ,
         versions=BOTH,
         fix=SHORT_DIRECTORY,
-        command='ls -ld "${TMPDIR:-/tmp}"; df -h "${TMPDIR:-/tmp}"',
+        look='ls -ld "${TMPDIR:-/tmp}"; df -h "${TMPDIR:-/tmp}"',
     ),
     Text(
         r"detected an attempt to run as root|cannot provide the help message when run as root",
@@ -687,7 +687,7 @@ PROGRAM = (
         versions=FOUR,
         weak=True,
         fix="leave it, or set kernel.yama.ptrace_scope=0 on all nodes",
-        command="sysctl kernel.yama.ptrace_scope",
+        look="sysctl kernel.yama.ptrace_scope",
     ),
     Text(
         r"(?:vader )?shared memory (?:BTL )?initialization that should not have",
@@ -698,7 +698,7 @@ PROGRAM = (
         versions=BOTH,
         weak=True,
         fix="see whether /dev/shm and TMPDIR are full, or not for this user",
-        command=DISK,
+        look=DISK,
     ),
     Text(
         r"shared memory backing file in a directory that appears to be mounted on a network filesystem",
@@ -721,7 +721,7 @@ PROGRAM = (
         versions=BOTH,
         weak=True,
         fix=NO_BINDING,
-        command="grep -E '(Cpus|Mems)_allowed_list' /proc/self/status",
+        look="grep -E '(Cpus|Mems)_allowed_list' /proc/self/status",
     ),
     Text(
         r"The call to cu[A-Z]\w+ failed",
@@ -732,7 +732,7 @@ PROGRAM = (
         versions=BOTH,
         weak=True,
         fix="look up the number that it returned in cuda.h, and look at the kernel's log of this node",
-        command="nvidia-smi; dmesg | grep -i -E 'xid|nvrm' | tail",
+        look="nvidia-smi; dmesg | grep -i -E 'xid|nvrm' | tail",
     ),
     Text(
         r"Signal: Segmentation fault|Caught signal 11 \(Segmentation fault",
@@ -752,7 +752,7 @@ PROGRAM = (
         versions=BOTH,
         weak=True,
         fix="free /dev/shm and TMPDIR on that node, or make /dev/shm larger",
-        command=DISK,
+        look=DISK,
     ),
     Text(
         r"noticed that process rank (?P<rank>\d+) with PID \d+ on node (?P<host>\S+) exited on signal 9\b",
@@ -763,7 +763,7 @@ PROGRAM = (
         versions=BOTH,
         weak=True,
         fix="look in the kernel's log of that node whether memory was full when the rank ended",
-        command="journalctl -k | grep -i -E 'oom|out of memory' | tail",
+        look="journalctl -k | grep -i -E 'oom|out of memory' | tail",
     ),
     Text(
         r"noticed that process rank (?P<rank>\d+) with PID \d+ on node (?P<host>\S+) exited on signal"
@@ -848,7 +848,7 @@ RDMA = (
         known=READ,
         versions=FOUR,
         fix="set btl_openib_gid_index to one of the port, or unset it",
-        command="ibv_devinfo -v | grep GID",
+        look="ibv_devinfo -v | grep GID",
     ),
     Text(
         r"OpenFabrics devices on two nodes are incompatible|two different OpenFabrics transport types",
@@ -858,7 +858,7 @@ RDMA = (
         known=READ,
         versions=FOUR,
         fix=USE_UCX,
-        command="ibv_devinfo",
+        look="ibv_devinfo",
     ),
     Text(
         r"PSM2 was unable to open an endpoint|Initialization of PSM2 library failed|hfi_userinit|PSM2 can't open hfi",
@@ -868,7 +868,7 @@ RDMA = (
         known=READ,
         versions=BOTH,
         fix="look at the state of the port and at who uses it; without Omni-Path start with --mca mtl ^psm2",
-        command="opainfo; ls -l /dev/hfi1*",
+        look="opainfo; ls -l /dev/hfi1*",
     ),
     Text(
         r"OFI MTL was not able to find endpoint information for a remote.*?Remote host: (?P<host>\S+)",
@@ -878,7 +878,7 @@ RDMA = (
         known=READ,
         versions=BOTH[8:],
         fix="run fi_info on that node and compare it with the others",
-        command="fi_info",
+        look="fi_info",
     ),
     Text(
         r"Open MPI failed an OFI Libfabric library call|Open MPI failed to register your buffer",
@@ -888,7 +888,7 @@ RDMA = (
         known=READ,
         versions=BOTH,
         fix="look at fi_info of this node; without such a card start with --mca mtl ^ofi --mca btl ^ofi",
-        command="fi_info",
+        look="fi_info",
     ),
     Text(
         r"No preset parameters were found for the device|infiniband ports on a device are not used by default"
@@ -902,7 +902,7 @@ RDMA = (
         versions=FOUR,
         weak=True,
         fix=USE_UCX,
-        command="ompi_info | grep -E ' (pml|btl):'; ibstat",
+        look="ompi_info | grep -E ' (pml|btl):'; ibstat",
     ),
 )
 

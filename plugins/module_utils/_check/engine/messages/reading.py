@@ -145,5 +145,5 @@ def _leads_nowhere(name: str, known: Known) -> str:
 
 def as_cause(match: Match, cause: str, says: str) -> Match:
     """The match with another meaning; sure, because it follows from facts."""
-    text: Text = replace(match.text, cause=cause, says=says, fix="", command="", limit="")
+    text: Text = replace(match.text, cause=cause, says=says, fix="", command="", look="", limit="")
     return replace(match, id=cause, what=f"{FINDINGS[cause].title}: {says}", text=text)

@@ -34,7 +34,7 @@ CONNECTIONS = (
         known=READ,
         fix="repair the name servers of this node (/etc/resolv.conf), or write the names of all members with "
         "cluster_hosts",
-        command="getent hosts $(hostname); cat /etc/resolv.conf",
+        look="getent hosts $(hostname); cat /etc/resolv.conf",
     ),
     Text(
         r"ssh: Could not resolve hostname (?P<host>[^\s:]+)",
@@ -50,7 +50,7 @@ CONNECTIONS = (
         known=READ,
         fix="see what the routes of this node say about that address (ip route get), and repair the route or "
         "the interface",
-        command="ip -brief address; ip route; ip rule",
+        look="ip -brief address; ip route; ip rule",
     ),
     Text(
         rf"{CONNECT}(?:Permission denied|Operation not permitted)",
@@ -60,7 +60,7 @@ CONNECTIONS = (
         "prohibits",
         known=READ,
         fix="look at the output rules and the routes of this node",
-        command="nft list ruleset | grep -A20 output; ip route",
+        look="nft list ruleset | grep -A20 output; ip route",
     ),
     Text(
         rf"{CONNECT}Connection refused",
@@ -68,7 +68,7 @@ CONNECTIONS = (
         PEER,
         "sshd of that node does not answer: nothing listens on that port, or a filter rejects",
         fix="start sshd on that node, or name the port that it listens on; if it does, open the port",
-        command="ss -ltnp | grep ssh; systemctl status ssh sshd --no-pager",
+        look="ss -ltnp | grep ssh; systemctl status ssh sshd --no-pager",
     ),
     Text(
         rf"{CONNECT}(?:Connection|Operation) timed out",
@@ -101,7 +101,7 @@ CONNECTIONS = (
         known=READ,
         fix=f"raise MaxStartups of sshd there (as 200:30:1000), or start on fewer nodes at a time; {IN_LOG}, or "
         "/etc/hosts.deny does",
-        command=f"sshd -T | grep -i -E 'maxstartups|maxsessions|persource'; {LOG}",
+        look=f"sshd -T | grep -i -E 'maxstartups|maxsessions|persource'; {LOG}",
     ),
     Text(
         r"past MaxStartups|MaxStartups throttling",
@@ -110,7 +110,7 @@ CONNECTIONS = (
         "sshd of this node got more logins at a time than MaxStartups, and drops some",
         known=READ,
         fix="raise MaxStartups of sshd (as 200:30:1000), or start on fewer nodes at a time",
-        command="sshd -T | grep -i -E 'maxstartups|maxsessions|persource'",
+        look="sshd -T | grep -i -E 'maxstartups|maxsessions|persource'",
     ),
     Text(
         r"Not allowed at this time",
@@ -119,7 +119,7 @@ CONNECTIONS = (
         "sshd of a node shuts this address out for a while after failed logins (PerSourcePenalties)",
         known=READ,
         fix="wait some minutes and repair the login that fails, or exempt the cluster with PerSourcePenaltyExemptList",
-        command=LOG,
+        look=LOG,
     ),
     Text(
         r"refused connect from (?P<address>[^\s()]+)",
@@ -128,7 +128,7 @@ CONNECTIONS = (
         "hosts.deny or hosts.allow of this node leaves the other one out",
         known=REPORTED,
         fix="take the members out of /etc/hosts.deny, or into /etc/hosts.allow (sshd: ADDRESS)",
-        command="cat /etc/hosts.deny /etc/hosts.allow",
+        look="cat /etc/hosts.deny /etc/hosts.allow",
     ),
     Text(
         r"Too many logins for|session request failed: Session open refused by peer|shell request failed on channel",
@@ -137,7 +137,7 @@ CONNECTIONS = (
         "that node lets no further session in: MaxSessions of sshd, or maxlogins or nproc of the user",
         known=REPORTED,
         fix="end old sessions of the user there, or raise MaxSessions (sshd) and maxlogins, nproc (limits)",
-        command="loginctl list-sessions; sshd -T | grep -i maxsessions; grep -r . /etc/security/limits.d",
+        look="loginctl list-sessions; sshd -T | grep -i maxsessions; grep -r . /etc/security/limits.d",
     ),
     Text(
         r"Connection timed out during banner exchange|Timeout, server (?P<host>\S+) not responding",
@@ -153,7 +153,7 @@ CONNECTIONS = (
         "the ProxyCommand or ProxyJump of ssh on this node failed",
         known=READ,
         fix="run the ProxyCommand of ~/.ssh/config or /etc/ssh/ssh_config by hand, or take it out for the members",
-        command="grep -r -i proxy ~/.ssh/config /etc/ssh/ssh_config*",
+        look="grep -r -i proxy ~/.ssh/config /etc/ssh/ssh_config*",
     ),
 )
 
@@ -188,7 +188,7 @@ IDENTITY = (
         "a certificate of ssh is not valid yet: the clock of one of the two nodes is wrong",
         known=READ,
         fix="set the clocks of both nodes; only then let ssh_mesh sign again",
-        command=CLOCKS,
+        look=CLOCKS,
     ),
     Text(
         r"Certificate invalid: expired|key has expired",
@@ -223,7 +223,7 @@ IDENTITY = (
         "the two nodes have no key type or cipher of ssh in common: one allows only old ones, or only new ones",
         known=READ,
         fix="give both nodes the same crypto policy and ed25519 keys (--tags ssh_mesh), rather than to allow old ones",
-        command="update-crypto-policies --show; sshd -T | grep -i -E 'algorithms|ciphers|macs'",
+        look="update-crypto-policies --show; sshd -T | grep -i -E 'algorithms|ciphers|macs'",
     ),
 )
 
@@ -235,7 +235,7 @@ ACCOUNT = (
         "the job's user has expired on that node",
         known=READ,
         fix="give the account a later day on that node: chage -E -1 USER",
-        command='chage -l "$USER"',
+        look='chage -l "$USER"',
     ),
     Text(
         r"password has expired|required to change your password immediately|Password change required but no TTY",
@@ -244,7 +244,7 @@ ACCOUNT = (
         "the password of the job's user has expired on that node",
         known=READ,
         fix="set a new password there, or let it never expire: chage -M -1 USER",
-        command='chage -l "$USER"',
+        look='chage -l "$USER"',
     ),
     Text(
         r"not allowed because account is locked",
@@ -253,7 +253,7 @@ ACCOUNT = (
         "the account of the job's user is locked on this node",
         known=READ,
         fix="unlock it with a password that nobody has: usermod -p '*' USER",
-        command="passwd -S -a",
+        look="passwd -S -a",
     ),
     Text(
         r"not allowed because (?:not listed|listed in|none of|a group)",
@@ -262,7 +262,7 @@ ACCOUNT = (
         "AllowUsers, AllowGroups, DenyUsers or DenyGroups of sshd leave this user out",
         known=READ,
         fix="add the user to AllowUsers or AllowGroups in /etc/ssh/sshd_config of this node, and reload sshd",
-        command="sshd -T | grep -i -E '^(allow|deny)(users|groups)'",
+        look="sshd -T | grep -i -E '^(allow|deny)(users|groups)'",
     ),
     Text(
         r"bad ownership or modes for",
@@ -271,7 +271,7 @@ ACCOUNT = (
         "the home folder or ~/.ssh of the user is writable by others on this node, so sshd ignores its keys",
         known=READ,
         fix="take the right to write from group and others: chmod go-w ~ ~/.ssh ~/.ssh/authorized_keys",
-        command="ls -ld ~ ~/.ssh ~/.ssh/authorized_keys",
+        look="ls -ld ~ ~/.ssh ~/.ssh/authorized_keys",
     ),
     Text(
         r"System is (?:booting up|going down)\b|Unprivileged users are not permitted to log in|pam_nologin",
@@ -280,7 +280,7 @@ ACCOUNT = (
         "that node lets nobody but root in: it boots, shuts down, or /run/nologin or /etc/nologin was left behind",
         known=REPORTED,
         fix="wait until it has booted; when it has, take away /run/nologin and /etc/nologin",
-        command="systemctl is-system-running; ls -l /run/nologin /etc/nologin",
+        look="systemctl is-system-running; ls -l /run/nologin /etc/nologin",
     ),
     Text(
         r"This account is currently not available",
@@ -289,7 +289,7 @@ ACCOUNT = (
         "the job's user has the shell nologin on that node",
         known=REPORTED,
         fix="give it a shell there: usermod -s /bin/bash USER",
-        command='getent passwd "$USER"',
+        look='getent passwd "$USER"',
     ),
     Text(
         r"Access denied by pam_slurm|you have no active jobs on this node",
@@ -298,7 +298,7 @@ ACCOUNT = (
         "that node lets in only users with a job of Slurm on it",
         known=REPORTED,
         fix="start from inside the allocation (srun, sbatch), on the nodes of that job only",
-        command="squeue --me",
+        look="squeue --me",
     ),
     Text(
         r"Could not chdir to home directory",
@@ -307,7 +307,7 @@ ACCOUNT = (
         "the home folder of the job's user is missing on that node, or not for this user",
         known=READ,
         fix="mount or make the home folder on that node (shared_storage, cluster_user), owned by the user",
-        command='getent passwd "$USER"; findmnt -T "$HOME"',
+        look='getent passwd "$USER"; findmnt -T "$HOME"',
     ),
     Text(
         r"Too many authentication failures",
@@ -316,7 +316,7 @@ ACCOUNT = (
         "ssh of this node offers more keys than sshd there takes (MaxAuthTries) before the right one",
         known=READ,
         fix="set IdentitiesOnly yes with the one IdentityFile for the members, or empty the agent: ssh-add -D",
-        command="ssh-add -l",
+        look="ssh-add -l",
     ),
     Text(
         r"(?:[\w.-]{1,64}@(?P<host>[^\s:]{1,255}): )?Permission denied \([a-z-]+(?:,[a-z-]+)*\)"
@@ -327,7 +327,7 @@ ACCOUNT = (
         fix=f"{IN_LOG}: locked or expired account, AllowUsers, 'bad ownership or modes', or a key that it does "
         f"not know; for "
         "the last let ssh_mesh write the keys",
-        command=LOG,
+        look=LOG,
     ),
 )
 
@@ -339,7 +339,7 @@ OWN_SIDE = (
         "others may read the private key on this node, so ssh ignores it",
         known=READ,
         fix="take their rights: chmod 600 on the key",
-        command="ls -l ~/.ssh",
+        look="ls -l ~/.ssh",
     ),
     Text(
         r"Bad owner or permissions on \S+",
@@ -348,7 +348,7 @@ OWN_SIDE = (
         "a file of settings of ssh on this node is not the user's, or others may write to it",
         known=READ,
         fix="make it the user's and take the others' right to write: chmod 600 ~/.ssh/config",
-        command="ls -ld ~ ~/.ssh; ls -l ~/.ssh",
+        look="ls -ld ~ ~/.ssh; ls -l ~/.ssh",
     ),
     Text(
         r"Bad configuration option: |terminating, \d+ bad configuration options|Unsupported option \"|"
@@ -358,7 +358,7 @@ OWN_SIDE = (
         "the settings of ssh on this node have an option that this release does not know",
         known=READ,
         fix="take the line out that the text names, or put IgnoreUnknown before it",
-        command="ssh -G localhost >/dev/null",
+        look="ssh -G localhost >/dev/null",
     ),
     Text(
         r"OpenSSL version mismatch",
@@ -367,7 +367,7 @@ OWN_SIDE = (
         "OpenSSL of this node was updated without OpenSSH, or LD_LIBRARY_PATH gives ssh another one",
         known=READ,
         fix="update openssh and openssl together, and take conda and the like out of LD_LIBRARY_PATH",
-        command="ssh -V; echo $LD_LIBRARY_PATH",
+        look="ssh -V; echo $LD_LIBRARY_PATH",
     ),
     Text(
         r"Load key \"[^\"]+\": |Identity file \S+ not accessible",
@@ -403,7 +403,7 @@ OWN_SIDE = (
         "there is no ssh on this node",
         known=REPORTED,
         fix="install the package of the ssh client on this node (openssh-clients, openssh-client)",
-        command="command -v ssh",
+        look="command -v ssh",
     ),
 )
 
@@ -424,7 +424,7 @@ FOLLOWING = (
         known=READ,
         weak=True,
         fix=f"{IN_LOG}; newer releases of ssh print only this where older ones print kex_exchange_identification",
-        command=LOG,
+        look=LOG,
     ),
     Text(
         r"Connection to (?P<host>\S+) (?:port \d+: Broken pipe|closed by remote host|port \d+ timed out)"

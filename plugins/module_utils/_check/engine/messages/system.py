@@ -28,7 +28,7 @@ RESOURCES = (
         "the limit of open files of the whole node (fs.file-max) is reached",
         known=REPORTED,
         fix="look for the program that holds them, and raise fs.file-max",
-        command="sysctl fs.file-nr",
+        look="sysctl fs.file-nr",
     ),
     Text(
         r"Too many open files",
@@ -43,7 +43,7 @@ RESOURCES = (
         "the memory of the node, or of the job's cgroup, was full, and the kernel ended a process",
         known=REPORTED,
         fix="use less memory on this node (smaller batches, fewer workers of the data loader), or give the job more",
-        command=KERNEL_MEMORY,
+        look=KERNEL_MEMORY,
     ),
     Text(
         r"Cannot allocate memory|can't allocate memory|MemoryError|std::bad_alloc|[Oo]ut of memory",
@@ -52,7 +52,7 @@ RESOURCES = (
         "the memory is full, or its limit is reached",
         fix="free memory on this node, or raise the limit that holds the job (ulimit -v, its cgroup, "
         "vm.overcommit_memory)",
-        command="free -h; ulimit -a",
+        look="free -h; ulimit -a",
     ),
     Text(
         r"No space left on device",
@@ -61,7 +61,7 @@ RESOURCES = (
         "a file system is full",
         fix="free the file system that is full, of data or of files; for watches of files it is "
         "fs.inotify.max_user_watches",
-        command=DISK,
+        look=DISK,
     ),
     Text(
         r"(?:\bfork|\bclone|pthread_create|posix_spawn)\b[^;]{0,60}: Resource temporarily unavailable"
@@ -74,7 +74,7 @@ RESOURCES = (
         "the limit nproc of this user is too low, or that of its cgroup (pids.max)",
         fix="raise the limit nproc of the job's user, or start fewer threads (OMP_NUM_THREADS, workers of the "
         "data loader)",
-        command='ulimit -u; ps -L -u "$USER" | wc -l; cat /sys/fs/cgroup/pids.max 2>/dev/null',
+        look='ulimit -u; ps -L -u "$USER" | wc -l; cat /sys/fs/cgroup/pids.max 2>/dev/null',
     ),
     Text(
         r"BlockingIOError: \[Errno 11\]",
@@ -84,7 +84,7 @@ RESOURCES = (
         known=REPORTED,
         weak=True,
         fix="see which call of the traceback it was; only for fork raise the limit nproc",
-        command="ulimit -u",
+        look="ulimit -u",
     ),
     Text(
         r"No buffer space available",
@@ -92,7 +92,7 @@ RESOURCES = (
         SELF,
         "the kernel has no room for packets, or for neighbours (net.ipv4.neigh.default.gc_thresh3)",
         known=REPORTED,
-        command="sysctl net.ipv4.neigh.default; ip -s neigh | wc -l",
+        look="sysctl net.ipv4.neigh.default; ip -s neigh | wc -l",
         fix="with hundreds of nodes in one network raise net.ipv4.neigh.default.gc_thresh1 to 3",
     ),
 )
@@ -105,7 +105,7 @@ NAMES = (
         "no name server answers this node",
         fix="repair the name servers of this node (/etc/resolv.conf), or write the names of all members with "
         "cluster_hosts",
-        command="getent hosts $(hostname); cat /etc/resolv.conf",
+        look="getent hosts $(hostname); cat /etc/resolv.conf",
     ),
     Text(
         r"Name or service not known|No address associated with hostname|nodename nor servname provided",
@@ -123,7 +123,7 @@ FILES = (
         "a library that the program needs is not on this node, or not where it is looked for",
         known=REPORTED,
         fix="install the package of that library, or set LD_LIBRARY_PATH for the job on all nodes",
-        command="ldd PROGRAM | grep 'not found'",
+        look="ldd PROGRAM | grep 'not found'",
     ),
 )
 
@@ -136,7 +136,7 @@ NETWORK = (
         "this node has no route to the other one, or its interface is down: its own kernel says so, no filter",
         known=REPORTED,
         fix=OWN_ROUTE,
-        command=ADDRESSES,
+        look=ADDRESSES,
     ),
     Text(
         r"connect(?:\(\))?(?: failed)?: Operation not permitted|sendto(?:\(\))?(?: failed)?: Operation not permitted",
@@ -145,7 +145,7 @@ NETWORK = (
         "this node's own packet filter does not let the packet out",
         known=REPORTED,
         fix="look at the output rules of this node",
-        command="nft list ruleset; iptables-save",
+        look="nft list ruleset; iptables-save",
     ),
     Text(
         r"Network is unreachable|Network is down",
@@ -154,7 +154,7 @@ NETWORK = (
         "a node has no route to the other one, or its interface is down: its own kernel says so, no filter",
         known=REPORTED,
         fix=OWN_ROUTE,
-        command=ADDRESSES,
+        look=ADDRESSES,
     ),
     Text(
         r"No route to host",
@@ -164,7 +164,7 @@ NETWORK = (
         fix="see whether that node is up and this one has a route to it (ip route get, ping, ip neigh); if so, "
         "its firewall "
         "rejects: open the ports of the plan",
-        command=ADDRESSES,
+        look=ADDRESSES,
     ),
     Text(
         r"Connection refused",
@@ -173,7 +173,7 @@ NETWORK = (
         "nothing listens there, or a firewall answers with a reset",
         fix="see whether the program at the other end still runs and listens; if it does, open the ports of the "
         "plan there",
-        command="ss -ltnp",
+        look="ss -ltnp",
     ),
     Text(
         r"Connection timed out",

@@ -23,7 +23,8 @@ class Cause:
     """What is behind a group of texts.
 
     kind: its name in the answers of ``explain``.  explained_by: the beginnings of ids of findings that lead to these
-    texts; with one of those the text is its evidence, and no finding of its own.  fix: a sentence.
+    texts; with one of those the text is its evidence, and no finding of its own.  fix: a sentence.  command: what does
+    it, run as it stands; empty where no command does.  look: what narrows the cause and changes nothing.
     """
 
     id: str
@@ -31,6 +32,7 @@ class Cause:
     fix: str
     explained_by: tuple[str, ...] = ()
     command: str = ""
+    look: str = ""
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,9 @@ class Text:
     ``NOBODY``.  says: what it means, as part of a sentence.  versions: those it is known of, empty for all.
     swapped: whether its port has the two bytes exchanged.  weak: whether it only wraps or follows another error: any
     other text of the same process is closer to the cause then.  fix: what helps, empty for that of the cause.  command:
-    what shows or fixes it; empty for that of the cause, unless the text has a fix of its own.  limit: the limit of the
-    node that has to be low for this meaning, empty for none; otherwise: what the text says where it is unlimited.
+    what mends it, run as it stands; look: what narrows the cause and changes nothing.  Without either, those of the
+    cause hold, unless the text has a fix of its own.  limit: the limit of the node that has to be low for this meaning,
+    empty for none; otherwise: what the text says where it is unlimited.
     """
 
     words: str
@@ -55,6 +58,7 @@ class Text:
     versions: tuple[str, ...] = ()
     swapped: bool = False
     command: str = ""
+    look: str = ""
     fix: str = ""
     weak: bool = False
     limit: str = ""

@@ -140,7 +140,7 @@ TEXTS = (
         known=READ,
         versions=EVERY,
         fix="widen net.ipv4.ip_local_port_range on this node, and look at what holds its ports",
-        command="sysctl net.ipv4.ip_local_port_range; ss -s",
+        look="sysctl net.ipv4.ip_local_port_range; ss -s",
     ),
     Text(
         r"failed to bind to \S+ \(errno: 13 - |code: -13, name: EACCES",
@@ -158,7 +158,7 @@ TEXTS = (
         "the port of the rendezvous is taken on this node, mostly by another job with the same port",
         versions=EVERY,
         fix="end the program that holds it, or give this job another port (MASTER_PORT, --rdzv-endpoint)",
-        command=LISTENERS,
+        look=LISTENERS,
     ),
     Text(
         r"local network address\. port: (?P<port>\d+), useIpv6: \S+ code: -98",
@@ -167,7 +167,7 @@ TEXTS = (
         "the port of the rendezvous is taken on this node, mostly by another job with the same port",
         versions=EVERY[8:],
         fix="end the program that holds it, or give this job another port (MASTER_PORT, --rdzv-endpoint)",
-        command=LISTENERS,
+        look=LISTENERS,
     ),
     Text(
         r"failed to bind to \S+ \(errno: 99 - |code: -99, name: EADDRNOTAVAIL",
@@ -177,7 +177,7 @@ TEXTS = (
         known=READ,
         versions=EVERY,
         fix="start rank 0 on the node that has this address, or give MASTER_ADDR an address of rank 0's node",
-        command="ip -br address; getent ahosts $MASTER_ADDR",
+        look="ip -br address; getent ahosts $MASTER_ADDR",
     ),
     Text(
         r"EADDRINUSE|errno: 98 - ",
@@ -186,7 +186,7 @@ TEXTS = (
         "a port is taken on this node",
         versions=EVERY,
         fix="end the program that holds it, or give this job another port (MASTER_PORT, --rdzv-endpoint)",
-        command=LISTENERS,
+        look=LISTENERS,
     ),
     Text(
         r"use_libuv was requested but PyTorch was buil[dt] without libuv",
@@ -212,7 +212,7 @@ TEXTS = (
         versions=("2.14.1",),
         fix="look at which GPUs this process may see (CUDA_VISIBLE_DEVICES, the cgroup, the container), then at the "
         "driver",
-        command="nvidia-smi -L; env | grep CUDA_VISIBLE_DEVICES; ls -l /dev/nvidia*",
+        look="nvidia-smi -L; env | grep CUDA_VISIBLE_DEVICES; ls -l /dev/nvidia*",
     ),
     Text(
         r"this rank needs GPU \d+ of its node, and PyTorch \S+\+cpu sees 0 there",
@@ -250,7 +250,7 @@ TEXTS = (
         known=REPORTED,
         fix="take the folder of the older libnccl out of LD_LIBRARY_PATH, or install the nvidia-nccl of this PyTorch "
         "again",
-        command="echo $LD_LIBRARY_PATH; ldconfig -p | grep libnccl; pip list | grep nccl",
+        look="echo $LD_LIBRARY_PATH; ldconfig -p | grep libnccl; pip list | grep nccl",
     ),
     Text(
         r"undefined symbol: (?:__nvJitLink|nvJitLink|cublas|cudnn|cusparse|cusolver|cufft|cupti|nvrtc|nvshmem|cudaG"
@@ -261,7 +261,7 @@ TEXTS = (
         "an older library of CUDA than the one that PyTorch was built with is found first (LD_LIBRARY_PATH)",
         known=REPORTED,
         fix="take the folder of that CUDA release out of LD_LIBRARY_PATH: the wheels of PyTorch bring their own",
-        command="echo $LD_LIBRARY_PATH; pip list | grep nvidia",
+        look="echo $LD_LIBRARY_PATH; pip list | grep nvidia",
     ),
     Text(
         r"version lib\S+ not defined in file \S+ with link time reference",
@@ -271,7 +271,7 @@ TEXTS = (
         known=REPORTED,
         fix="take that folder of CUDA out of LD_LIBRARY_PATH, or remove the nvidia-* wheels that this PyTorch does "
         "not ask for",
-        command="echo $LD_LIBRARY_PATH; pip list | grep nvidia",
+        look="echo $LD_LIBRARY_PATH; pip list | grep nvidia",
     ),
     Text(
         r"cuDNN version incompatibility|CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH",
@@ -281,7 +281,7 @@ TEXTS = (
         known=REPORTED,
         fix="take the folder of the other cuDNN out of LD_LIBRARY_PATH, or install the nvidia-cudnn of this PyTorch "
         "again",
-        command="echo $LD_LIBRARY_PATH; ldconfig -p | grep cudnn; pip list | grep cudnn",
+        look="echo $LD_LIBRARY_PATH; ldconfig -p | grep cudnn; pip list | grep cudnn",
     ),
     Text(
         r"Unable to load any of \{lib(?:cudnn|nvrtc|cublas)|Could not load library lib(?:cudnn|nvrtc|cublas)",
@@ -291,7 +291,7 @@ TEXTS = (
         known=REPORTED,
         fix="install PyTorch again with the nvidia-* wheels that belong to it, and take other CUDA out of "
         "LD_LIBRARY_PATH",
-        command="pip list | grep -e nvidia -e torch; echo $LD_LIBRARY_PATH",
+        look="pip list | grep -e nvidia -e torch; echo $LD_LIBRARY_PATH",
     ),
     Text(
         r"undefined symbol: iJIT_\w+",
@@ -308,7 +308,7 @@ TEXTS = (
         "an extension was built for another release of PyTorch than the one that is installed",
         known=REPORTED,
         fix="build or install that extension again for the PyTorch of this environment",
-        command="python -c 'import torch; print(torch.__version__, torch.__file__)'",
+        look="python -c 'import torch; print(torch.__version__, torch.__file__)'",
     ),
     Text(
         r"version .(?:GLIBC|GLIBCXX|CXXABI)_[\d.]+. not found",
@@ -317,7 +317,7 @@ TEXTS = (
         "the C or C++ library of this node is older than the one that this program was built for",
         known=REPORTED,
         fix="run this node with the release of the system that the others have, or install a build that fits its glibc",
-        command="ldd --version | head -1; cat /etc/os-release",
+        look="ldd --version | head -1; cat /etc/os-release",
     ),
     Text(
         r"libcuda\.so\S*: cannot open shared object file",
@@ -326,7 +326,7 @@ TEXTS = (
         "the NVIDIA driver is not installed here, or not given to the container",
         known=REPORTED,
         fix="install the NVIDIA driver on this node, or start the container with its GPUs",
-        command="ldconfig -p | grep libcuda.so; nvidia-smi",
+        look="ldconfig -p | grep libcuda.so; nvidia-smi",
     ),
     Text(
         r"Error: lib(?:cudnn|cublas|cublasLt|cudart|cufft|curand|cusolver|cusparse|cusparseLt|cupti|nvrtc|nvToolsExt"
@@ -336,7 +336,7 @@ TEXTS = (
         SELF,
         "a library of CUDA that this PyTorch needs is not in this environment",
         known=REPORTED,
-        command="pip list | grep -e nvidia -e torch; echo $LD_LIBRARY_PATH",
+        look="pip list | grep -e nvidia -e torch; echo $LD_LIBRARY_PATH",
         fix="install PyTorch again with the nvidia-* wheels that belong to it",
     ),
     Text(
@@ -355,7 +355,7 @@ TEXTS = (
         "the installed torchvision or torchaudio belongs to another release of PyTorch",
         known=REPORTED,
         fix="install the torchvision and torchaudio that belong to this PyTorch",
-        command="pip list | grep torch",
+        look="pip list | grep torch",
     ),
     Text(
         r"module 'torch(?:\.\w+)*' has no attribute",
@@ -364,7 +364,7 @@ TEXTS = (
         "this node's PyTorch is of another release than the program expects, or a file named torch hides it",
         known=REPORTED,
         fix="compare the PyTorch that each node loads, its release and its path",
-        command="python -c 'import torch; print(torch.__version__, torch.__file__)'",
+        look="python -c 'import torch; print(torch.__version__, torch.__file__)'",
     ),
     Text(
         r"Expected to find method",
@@ -380,7 +380,7 @@ TEXTS = (
         "a library was built for other processors than those of this node",
         known=REPORTED,
         fix="install a build for the processors of this node (lscpu), or keep the job off it",
-        command="lscpu",
+        look="lscpu",
     ),
     # Memory that the processes of a rank share.
     Text(
@@ -392,7 +392,7 @@ TEXTS = (
         "/dev/shm is too small or full: a worker of the DataLoader could not write to it",
         known=READ,
         versions=EVERY,
-        command=DISK,
+        look=DISK,
         fix="make /dev/shm larger (a container: --shm-size or --ipc=host), remove old files there, or use fewer "
         "workers",
     ),
@@ -404,7 +404,7 @@ TEXTS = (
         known=READ,
         versions=EVERY,
         fix="look for oom-kill in the kernel log of this node, then use fewer workers or ask for more memory",
-        command="journalctl -k | grep -i -e oom-kill -e 'out of memory'",
+        look="journalctl -k | grep -i -e oom-kill -e 'out of memory'",
     ),
     Text(
         r"unable to (?:open|mmap|write to|resize|allocate)\b[^:]*(?:shared memory|/torch_"
@@ -415,7 +415,7 @@ TEXTS = (
         "too many shared tensors are open: the limit nofile of this user is too low",
         known=REPORTED,
         fix="raise the limit nofile, or call torch.multiprocessing.set_sharing_strategy('file_system')",
-        command="ulimit -n",
+        look="ulimit -n",
     ),
     Text(
         r"unable to (?:open|allocate|write to|resize) (?:shared memory|file <)|unable to mmap \d+ bytes from file"
@@ -425,7 +425,7 @@ TEXTS = (
         "memory that processes share can't be had: /dev/shm is full or too small, or may not be written",
         known=READ,
         versions=EVERY,
-        command=DISK,
+        look=DISK,
         fix="make room in /dev/shm, or make it larger (a container: --shm-size or --ipc=host)",
     ),
     Text(
@@ -436,7 +436,7 @@ TEXTS = (
         known=READ,
         versions=EVERY,
         fix="look for the worker's own error, then at the memory and /dev/shm of this node",
-        command="df -h /dev/shm; free -h; journalctl -k | grep -i oom-kill",
+        look="df -h /dev/shm; free -h; journalctl -k | grep -i oom-kill",
         weak=True,
     ),
     # Names and variables of the rendezvous.
@@ -531,7 +531,7 @@ TEXTS = (
         "what answers on the port of the rendezvous is no store of this PyTorch: another program, or another release",
         versions=PINGING,
         fix="look at which program listens on that port of rank 0's node, then compare the releases of PyTorch",
-        command=LISTENERS,
+        look=LISTENERS,
     ),
     Text(
         r"The rendezvous state is corrupt|RendezvousStateError",
@@ -621,7 +621,7 @@ TEXTS = (
         known=READ,
         versions=EVERY,
         fix="give this node an address on the network of the rendezvous, or name the rendezvous by its address there",
-        command=ROUTE,
+        look=ROUTE,
     ),
     Text(
         rf"{NO_STORE}[^(]*{STORE}.*errno: 113 - ",
@@ -631,7 +631,7 @@ TEXTS = (
         known=READ,
         versions=EVERY,
         fix="look whether that node is up and in this node's neighbour table, then at what filters at it",
-        command=ROUTE,
+        look=ROUTE,
     ),
     Text(
         rf"{NO_STORE}[^(]*{STORE}.*errno: 111 - ",
@@ -642,7 +642,7 @@ TEXTS = (
         known=READ,
         versions=EVERY,
         fix="look whether rank 0 runs on that node and listens on that port, then at what filters it",
-        command=LISTENERS,
+        look=LISTENERS,
     ),
     Text(
         rf"{NO_STORE}[^(]*{STORE}",
@@ -651,7 +651,7 @@ TEXTS = (
         "the rendezvous of rank 0 does not answer",
         versions=EVERY,
         fix="look whether rank 0 runs on that node and listens on that port, then at what filters it",
-        command=LISTENERS,
+        look=LISTENERS,
     ),
     Text(
         r"connect\(\) timed out\. Original timeout was \d+ ms",
@@ -660,7 +660,7 @@ TEXTS = (
         "the rendezvous of rank 0 does not answer",
         known=REPORTED,
         fix="look whether rank 0 runs on its node and listens on the port, then at what filters it",
-        command=LISTENERS,
+        look=LISTENERS,
     ),
     Text(
         r"Failed to (?:recv, got|send, sent) 0 bytes",
@@ -680,7 +680,7 @@ TEXTS = (
         swapped=True,
         fix="give this node an address on the network of that one, or let that one publish its address on the data "
         "network",
-        command=ROUTE,
+        look=ROUTE,
     ),
     Text(
         rf"connect {REMOTE}: Network is unreachable",
@@ -692,7 +692,7 @@ TEXTS = (
         swapped=True,
         fix="give this node an address on the network of that one, or let that one publish its address on the data "
         "network",
-        command=ROUTE,
+        look=ROUTE,
     ),
     Text(
         rf"(?:SO_ERROR|connect\w*): No route to host.*?{REMOTE}",
@@ -702,7 +702,7 @@ TEXTS = (
         versions=NEW_GLOO,
         swapped=True,
         fix="look whether that node is up and in this node's neighbour table, then at what filters at it",
-        command=ROUTE,
+        look=ROUTE,
     ),
     Text(
         rf"connect {REMOTE}: No route to host",
@@ -713,7 +713,7 @@ TEXTS = (
         versions=OLD_GLOO,
         swapped=True,
         fix="look whether that node is up and in this node's neighbour table, then at what filters at it",
-        command=ROUTE,
+        look=ROUTE,
     ),
     Text(
         rf"SO_ERROR: Connection refused, remote={REMOTE}",
@@ -778,7 +778,7 @@ TEXTS = (
         fix="set GLOO_SOCKET_IFNAME to the interface of the data network on all nodes, and let no node's own name "
         "resolve to "
         "127.0.0.0/8; if both are so, look at what filters between the nodes",
-        command="getent ahosts $(hostname); echo $GLOO_SOCKET_IFNAME",
+        look="getent ahosts $(hostname); echo $GLOO_SOCKET_IFNAME",
     ),
     Text(
         r"connectFullMesh failed with .*Connect timeout",
@@ -802,7 +802,7 @@ TEXTS = (
         "the connection broke because this node's own network failed, or its neighbour vanished",
         known=REPORTED,
         fix="look at the interface and the kernel log of this node, then at those of the other one",
-        command="ip -br link; dmesg | tail -50",
+        look="ip -br link; dmesg | tail -50",
     ),
     Text(
         rf"(?:Read|Write) error {REMOTE}: (?:Connection (?:reset by peer|timed out)|Broken pipe)",
@@ -957,7 +957,7 @@ TEXTS = (
         versions=EVERY,
         weak=True,
         fix="look whether rank 0 runs on that node and listens on that port, then at what filters it",
-        command=LISTENERS,
+        look=LISTENERS,
     ),
     Text(
         r"TCP client failed to connect/validate to host (?P<host>[^\s:]+):(?P<port>\d+)",
@@ -967,7 +967,7 @@ TEXTS = (
         versions=PINGING,
         weak=True,
         fix="look whether rank 0 runs on that node and listens on that port, then at what filters it",
-        command=LISTENERS,
+        look=LISTENERS,
     ),
     Text(
         r"terminate called without an active exception",

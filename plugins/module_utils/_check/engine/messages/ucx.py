@@ -68,7 +68,7 @@ TEXTS = (
         "the RDMA card can't reach the GPU's memory: nvidia_peermem or dma-buf is missing",
         known=REPORTED,
         fix="load nvidia_peermem on this node (modprobe nvidia_peermem); until then UCX_IB_GPU_DIRECT_RDMA=n",
-        command="lsmod | grep nvidia_peermem",
+        look="lsmod | grep nvidia_peermem",
     ),
     Text(
         r"UCX (?:ERROR|DIAG|WARN) .{0,200}(?:ibv_\w+|mlx5dv_\w+|failed to create \w+ QP).{0,200}Cannot allocate memory",
@@ -78,7 +78,7 @@ TEXTS = (
         known=READ,
         versions=ALL,
         fix=f"{MEMLOCK}; when it is, start fewer ranks on this node",
-        command="ulimit -l",
+        look="ulimit -l",
     ),
     Text(
         r"network device '(?P<interface>[^':,]+)(?::\d+)?'(?:,\S+)? is not available"
@@ -90,7 +90,7 @@ TEXTS = (
         known=READ,
         versions=ALL,
         fix="set UCX_NET_DEVICES to devices of this node that are up, as ucx_info -d names them (mlx5_0:1, eth0)",
-        command=DEVICES,
+        look=DEVICES,
     ),
     Text(
         r"UCX \w+ no usable transports/devices|The device lists are empty",
@@ -100,7 +100,7 @@ TEXTS = (
         known=READ,
         versions=ALL,
         fix="take UCX_TLS and UCX_NET_DEVICES out of the environment, or name what ucx_info -d shows on this node",
-        command=DEVICES,
+        look=DEVICES,
     ),
     Text(
         r"Not enough memory to write total of \d+ bytes|failed to allocate \d+ bytes with mm for"
@@ -111,7 +111,7 @@ TEXTS = (
         known=READ,
         versions=ALL,
         fix="free /dev/shm on this node, or make it larger (in a container --shm-size or --ipc=host)",
-        command=DISK,
+        look=DISK,
     ),
     Text(
         r"IB Async event on (?P<interface>\w+): (?:port error|local catastrophic error)",
@@ -121,7 +121,7 @@ TEXTS = (
         known=READ,
         versions=ALL,
         fix="look at the cable, the module and the switch port of that RDMA port",
-        command="ibstat; dmesg | grep -i mlx5 | tail",
+        look="ibstat; dmesg | grep -i mlx5 | tail",
     ),
     Text(
         r"unable to find specified pkey|there is no valid pkey to use",
@@ -131,7 +131,7 @@ TEXTS = (
         known=READ,
         versions=ALL,
         fix="make the port a member of that partition in the subnet manager, or unset UCX_IB_PKEY",
-        command="grep . /sys/class/infiniband/*/ports/*/pkeys/[0-3]",
+        look="grep . /sys/class/infiniband/*/ports/*/pkeys/[0-3]",
     ),
     Text(
         r"failed to find a gid which matches|ibv_query_gid\(.{0,80}failed|both GID_INDEX and ROCE_SUBNET_LIST",
@@ -141,7 +141,7 @@ TEXTS = (
         known=READ,
         versions=ALL,
         fix="unset UCX_IB_GID_INDEX, or set it to the RoCE v2 GID of this port's address",
-        command=GIDS,
+        look=GIDS,
     ),
     Text(
         r"ibv_open_device\(\S+ failed|ibv_query_(?:device|port)\w* ?\(.{0,60}(?:failed|returned)"
@@ -152,7 +152,7 @@ TEXTS = (
         known=READ,
         versions=ALL,
         fix="see whether ibv_devinfo works for the job's user; with an old firmware UCX_IB_MLX5_DEVX=n helps",
-        command="ibv_devinfo; ls -l /dev/infiniband",
+        look="ibv_devinfo; ls -l /dev/infiniband",
     ),
     Text(
         rf"connect\(fd=-?\d+, dest_addr={REMOTE} failed: "
@@ -163,7 +163,7 @@ TEXTS = (
         known=READ,
         versions=ALL,
         fix="set UCX_NET_DEVICES on all nodes to the interface of the data network, or add the missing route",
-        command="ip -brief address; ip route",
+        look="ip -brief address; ip route",
     ),
     # The others, or the link.
     Text(
@@ -193,7 +193,7 @@ TEXTS = (
         known=READ,
         versions=ALL,
         fix=f"{PORTS}, and at their error counters; with RoCE also whether UDP 4791 is open and flow control is on",
-        command=GIDS,
+        look=GIDS,
     ),
     Text(
         r"Receive-no-ready retry count exceeded",
@@ -213,7 +213,7 @@ TEXTS = (
         known=READ,
         versions=ALL,
         fix="switch off ACS and the IOMMU for the card and the GPU, or try without GPUDirect: UCX_IB_GPU_DIRECT_RDMA=n",
-        command="lspci -vvv 2>/dev/null | grep -i ACSCtl; cat /proc/cmdline",
+        look="lspci -vvv 2>/dev/null | grep -i ACSCtl; cat /proc/cmdline",
     ),
     Text(
         "|".join(f"{call}.{{0,200}}(?:Connection timed out|Network is unreachable|No route to host)" for call in CALLS),
@@ -223,7 +223,7 @@ TEXTS = (
         known=READ,
         versions=ALL,
         fix="see whether both ports are in one network and ping each other over these very interfaces (ping -I)",
-        command=GIDS,
+        look=GIDS,
     ),
     Text(
         r"ibv_modify_qp ?\(DC|error modifying DCT to ",
@@ -233,7 +233,7 @@ TEXTS = (
         known=READ,
         versions=ALL,
         fix=f"{PORTS}; without DC it is UCX_TLS=^dc",
-        command=GIDS,
+        look=GIDS,
     ),
     Text(
         "|".join(CALLS),
@@ -242,7 +242,7 @@ TEXTS = (
         "an RDMA connection can't be set up: the GID index, the RoCE version or the MTU differ between the ends",
         known=READ,
         versions=ALL,
-        command=GIDS,
+        look=GIDS,
         fix=PORTS,
     ),
     Text(
@@ -263,7 +263,7 @@ TEXTS = (
         known=READ,
         versions=ALL,
         fix="compare ucx_info -d of both nodes: the same devices, link layer and UCX_TLS, UCX_NET_DEVICES",
-        command=DEVICES,
+        look=DEVICES,
     ),
     Text(
         r"no (?:[\w-]+ ){1,6}transport to |destination is unreachable \[|No transports selected to ",
@@ -273,7 +273,7 @@ TEXTS = (
         known=READ,
         versions=ALL,
         fix="give both nodes the same UCX_TLS and UCX_NET_DEVICES, with the device of the data network, or unset them",
-        command=DEVICES,
+        look=DEVICES,
     ),
     Text(
         r"asymmetric endpoint configuration is not supported|endpoint reconfiguration not supported"
@@ -284,7 +284,7 @@ TEXTS = (
         known=READ,
         versions=ALL,
         fix="install the same UCX on all nodes, and compare ucx_info -v, ucx_info -d and UCX_* of them",
-        command="ucx_info -v; env | grep ^UCX_",
+        look="ucx_info -v; env | grep ^UCX_",
     ),
     Text(
         r"failed to open ipc mem handle",
@@ -295,7 +295,7 @@ TEXTS = (
         known=READ,
         versions=ALL,
         fix="start the ranks of a node in one container or with --ipc=host --pid=host, or with UCX_TLS=^cuda_ipc",
-        command="nvidia-smi topo -p2p r",
+        look="nvidia-smi topo -p2p r",
     ),
     # What only follows.
     Text(
@@ -349,7 +349,7 @@ TEXTS = (
         versions=ALL,
         weak=True,
         fix="look at what the other ranks printed; ucx_info -d must show the same devices on all nodes",
-        command=DEVICES,
+        look=DEVICES,
     ),
     Text(
         r"ucp_ep_create\(proc=\d+\) failed: ",
@@ -360,7 +360,7 @@ TEXTS = (
         versions=ALL,
         weak=True,
         fix="compare ucx_info -d and UCX_* of the nodes",
-        command=DEVICES,
+        look=DEVICES,
     ),
     Text(
         r"ucx.{0,200}Connection reset by remote peer|ucx.{0,200}Endpoint timeout|ucx.{0,200}Endpoint is not connected"
@@ -382,7 +382,7 @@ TEXTS = (
         versions=ALL,
         weak=True,
         fix="take that transport out of UCX_TLS, or install UCX with it (ucx-cuda, ucx-ib, ucx-rdmacm)",
-        command=DEVICES,
+        look=DEVICES,
     ),
     Text(
         r"net\.ipv4\.conf\.(?P<interface>\S+)\.rp_filter is set to strict mode",
@@ -404,6 +404,6 @@ TEXTS = (
         versions=ALL,
         weak=True,
         fix="raise fs.inotify.max_user_instances, or set UCX_VFS_ENABLE=n",
-        command="sysctl fs.inotify",
+        look="sysctl fs.inotify",
     ),
 )

@@ -129,7 +129,7 @@ def test_a_daemon_that_cannot_run_names_its_node_and_what_it_lacks() -> None:
     (one,) = found.findings
     assert "Open MPI's daemon can't run there: a library" in one.cause
     assert "libopen-rte.so.40: cannot open shared object file" in " ".join(one.evidence)
-    assert one.command.startswith("ansible n3 ") and "rpm -V openmpi" in one.command
+    assert one.look.startswith("ansible n3 ") and "rpm -V openmpi" in one.look and one.command == ""
     # Of two nodes it is not the link between them, and of many not the first node that asked.
     given = copy.deepcopy(RECORDED["4.1.4 broken daemon"])
     given["ssh"] = [dict(given["ssh"][1], host="n2")]
@@ -149,7 +149,7 @@ def test_a_full_folder_of_temporary_files_names_its_node_and_shows_the_folder() 
     found = judge(dict(given, code=1, text="\n".join(lines)))
     assert told(found) == [("GC-MPI-001", ERROR, ("n2",))]
     assert "n2: the node has run out of something: Open MPI has no room" in found.findings[0].cause
-    assert found.findings[0].command.startswith("df -h ") and "/tmp" in found.findings[0].command
+    assert found.findings[0].look.startswith("df -h ") and "/tmp" in found.findings[0].look
 
 
 DAEMON_OF_N2 = (

@@ -59,7 +59,7 @@ def test_what_listens_on_ports_of_the_rendezvous_is_a_warning_with_its_program_a
     assert (job.id, job.severity, job.hosts) == ("GC-NODE-015", "warning", ("n1", "n3"))
     assert job.cause == "python3 of user train listens on n1, n3 on ports of the rendezvous: 29500-29501"
     assert job.evidence[0] == "n1: *:29500, process 7" and len(job.evidence) == 3
-    assert job.command == "ss -ltnp 'sport >= :29500 and sport <= :29501'" and job.variables == {}
+    assert job.look == "ss -ltnp 'sport >= :29500 and sport <= :29501'" and job.variables == {} and job.command == ""
     assert unknown.cause == "something listens on n1, n2 on ports of the rendezvous: 29511"
     assert unknown.evidence[1] == "n2: [::]:29511, process unknown"
 

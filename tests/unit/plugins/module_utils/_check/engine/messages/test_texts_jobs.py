@@ -352,7 +352,7 @@ def test_the_end_of_a_process_says_less_than_what_it_waited_for(text: str) -> No
 
 def test_a_full_dev_shm_is_no_damaged_environment() -> None:
     found = lookup.match("Fatal Python error: Bus error")
-    assert found is not None and "/dev/shm" in found.fix and "df -h" in found.command
+    assert found is not None and "/dev/shm" in found.fix and "df -h" in found.look
 
 
 @pytest.mark.parametrize(
