@@ -90,7 +90,7 @@ def _finding(cause: Cause, judged: Mapping[Ends, float], cards: Mapping[str, int
         ),
         Subject(_KINDS.get(cause.kind, finding.GROUP), cause.nodes, label=", ".join(one.text for one in cause.labels)),
         confidence=round(0.6 * cause.share, 2),
-        command=fixes.look(cause.nodes[: fixes.LISTED], "ip -s -s link"),
+        look=fixes.look(cause.nodes[: fixes.LISTED], "ip -s -s link"),
         reproduce=fixes.check([host for host in hosts if host in {one for ends in cause.links[:2] for one in ends}]),
     )
 

@@ -219,9 +219,10 @@ def _by_rule(asked: _Asked, spans: intervals.Spans, static: Results) -> Remedy:
 def _by_suspect(suspects: Sequence[tuple[str, str]]) -> Remedy:
     hosts = list(dict.fromkeys(host for host, _rule in suspects))
     rules = list(dict.fromkeys(rule for _host, rule in suspects))
+    show = next((command for word, command in SHOWN_BY.items() if word in rules[0]), "nft list ruleset")
     return Remedy(
         FIX_SUSPECT.format(names(hosts), rules[0]),
-        repair.look(hosts, next((show for word, show in SHOWN_BY.items() if word in rules[0]), "nft list ruleset")),
+        look=repair.look(hosts, show),
         evidence=tuple(f"cannot be judged on {host}: {rule}" for host, rule in suspects),
         suspects=tuple(suspects),
     )

@@ -107,7 +107,7 @@ def _finding(cause: Cause, hosts: Sequence[str], links: Links) -> Finding:
         ),
         confidence=round(0.8 * cause.share, 2),
         ruled_out=("a closed port: each one answered in the end",),
-        command=fixes.look(cause.nodes[: fixes.LISTED], COMMAND),
+        look=fixes.look(cause.nodes[: fixes.LISTED], COMMAND),
         reproduce=fixes.check(() if everybody else _enough(hosts, cause)),
     )
 

@@ -78,6 +78,6 @@ def _finding(
         Subject(finding.LINK, (host, peers[0])) if alone else Subject(finding.DIRECTION, (host,), set_cover.OUTBOUND),
         confidence=0.95,
         ruled_out=("the network and the other nodes: nothing was sent to them",),
-        command=fixes.look((host,), f"ip route get {addresses[peers[0]]}") if peers[0] in addresses else "",
+        look=fixes.look((host,), f"ip route get {addresses[peers[0]]}") if peers[0] in addresses else "",
         reproduce=fixes.check([one for one in hosts if one in (host, *peers)][:3]),
     )

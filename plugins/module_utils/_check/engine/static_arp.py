@@ -66,7 +66,7 @@ def _found(host: str, cause: str, fix: str, command: str, cuts: tuple[tuple[str,
         cause,
         fix,
         confidence=READ,
-        command=fixes.look((host,), command),
+        command=fixes.run((host,), command),
         reproduce=again((host,)),
         cuts=cuts,
     )

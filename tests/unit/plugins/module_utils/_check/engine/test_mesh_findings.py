@@ -738,7 +738,7 @@ def test_the_node_whose_kernel_refuses_is_the_only_one_at_fault(error: str) -> N
     one = run.only()
     assert (one.id, one.hosts, one.about.kind) == ("GC-NET-002", ("n2",), "link")
     assert one.cause.startswith("the kernel of n2 itself refuses connections to n3: ") and error in one.cause
-    assert "ip route get 192.0.2.3" in one.command and "switch" not in one.fix and "firewall" not in one.fix
+    assert "ip route get 192.0.2.3" in one.look and "switch" not in one.fix and "firewall" not in one.fix
 
 
 def test_every_answer_of_the_kernel_is_explained() -> None:
@@ -784,7 +784,7 @@ def test_of_a_link_the_end_fails_whose_filter_nobody_can_judge() -> None:
     run.rules("n3", "inbound", "")
     run.static["n3"]["packet_programs"] = ["an eBPF program (XDP) on fab0"]
     one = run.only()
-    assert one.hosts == ("n3",) and one.confidence < 0.95 and "ip -d link show" in one.command
+    assert one.hosts == ("n3",) and one.confidence < 0.95 and "ip -d link show" in one.look
     assert one.fix.startswith("look at the packet filter of n3 first") and "XDP" in one.fix
     # Of two such filters nobody knows which one it is.
     run.static["n2"]["packet_programs"] = ["traffic control (tc) with filters on fab0"]

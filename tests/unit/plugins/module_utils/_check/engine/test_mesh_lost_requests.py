@@ -67,7 +67,7 @@ def test_a_node(source: str, target: str, where: str) -> None:
     assert cause.startswith(f"6 of 66 connection requests {where} got no answer") and notes == []
     (found,) = mesh_findings.findings(mesh.hosts, mesh.probe)
     assert (found.hosts, found.severity, found.subject.kind if found.subject else "") == (("n2",), "warning", "node")
-    assert "n2" in found.command and found.reproduce.count(",") == 2
+    assert "n2" in found.look and found.reproduce.count(",") == 2
 
 
 def test_two_nodes_both_ways_accuse_both() -> None:
