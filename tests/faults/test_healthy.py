@@ -49,5 +49,5 @@ def test_nothing_at_all_is_found_where_there_is_nothing(count: int, tmp_path: Pa
             ended = check(net, "-e", f"cluster_check_report_dir={tmp_path}")
             report = json.loads((tmp_path / "report.json").read_text())
             assert report["findings"] == [] and report["verdict"] == "PASSED" and ended.code == 0, (
-                f"run {number + 1} of {RUNS}: {ended.text}"
+                f"run {number + 1} of {RUNS}: {report['findings']}\n{ended.text}"
             )

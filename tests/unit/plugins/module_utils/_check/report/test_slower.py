@@ -23,6 +23,8 @@ def slowed(count: int, factor: float, source: str = "", target: str = "") -> Rep
         for other in row:
             if source in ("", one) and target in ("", other):
                 row[other] /= factor
+    for size in now["sizes"] if factor > 1 else ():
+        size["busbw_gb_per_s"] /= 4
     return now
 
 
@@ -84,11 +86,38 @@ def test_what_another_finding_names_is_not_told_twice() -> None:
 def test_the_all_reduce_alone() -> None:
     now = samples.healthy(4)
     for size in now["sizes"]:
-        size["busbw_gb_per_s"] /= 5
+        size["busbw_gb_per_s"] /= 7
     (one,) = slower.findings(samples.healthy(4), now)
-    assert one.hosts == () and one.cause.startswith("the all_reduce became 5 times slower: busbw ")
+    assert one.hosts == () and one.cause.startswith("the all_reduce became 7 times slower: busbw ")
     assert told(samples.healthy(4), dict(now, backend="nccl")) == []
     assert told(samples.healthy(5), now) == []
+
+
+def test_a_machine_that_is_busy_is_slower_on_most_links() -> None:
+    """Eight healthy namespaces, when others used the cores: the median 20 times slower, one link 38 times."""
+    now = slowed(8, 20)
+    now["bytes_per_second"]["gpu01"]["gpu08"] /= 1.9
+    now["bytes_per_second"]["gpu02"]["gpu05"] *= 2
+    assert told(samples.healthy(8), now) == []
+
+
+def test_an_all_reduce_that_is_as_fast_as_before_refutes_slow_links() -> None:
+    now = slowed(3, 100, target="gpu02")
+    assert len(told(samples.healthy(3), now)) == 1
+    now["sizes"] = samples.healthy(3)["sizes"]
+    assert told(samples.healthy(3), now) == []
+    now["sizes"] = now["sizes"][:2]
+    assert len(told(samples.healthy(3), now)) == 1, "latency refutes nothing"
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_links_of_eight_busy_nodes_are_no_finding(seed: int) -> None:
+    before, now, chance = samples.healthy(8), slowed(8, 10), random.Random(seed)
+    for report in (before, now):
+        for row in report["bytes_per_second"].values():
+            for other in row:
+                row[other] *= 10 ** chance.gauss(0, 0.35)
+    assert told(before, now) == []
 
 
 def test_the_all_reduce_that_became_twice_as_slow_is_no_finding() -> None:
