@@ -352,3 +352,42 @@ def test_the_median_handshake_counts_only_ports_that_answered() -> None:
     assert [one["port"] for one in made["failures"]] == [3, 4]
     searched = probe_bisection.Search("n2", [], {})
     assert probe_links.link("n2", outcomes[3:], None, searched)["milliseconds"] is None
+
+
+def an_outcome(port: int, result: str, lost: int = 0, host: str = "n2") -> probe_dialing.Outcome:
+    connect_ms = 0.1 if result == probe_ports.OK else None
+    target = probe_dialing.Target(host, "192.0.2.2", port, "mpi")
+    return probe_dialing.Outcome(target, result, 1.0, connect_ms, (), 0, "", 50000 + port % 1000, lost)
+
+
+def test_where_requests_get_lost_a_silent_port_is_called_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And only there: a peer with closed ports, and none that answered late, costs nothing more."""
+    asked: list[list[tuple[str, int]]] = []
+
+    def dial(
+        targets: list[probe_dialing.Target], _settings: probe_dialing.Settings, seconds: float
+    ) -> list[probe_dialing.Outcome]:
+        asked.append([(one.host, one.port) for one in targets])
+        assert 0 < seconds <= probe_links.INSIST_SECONDS
+        answers = {61001: len(asked) >= 2}
+        return [
+            an_outcome(one.port, probe_ports.OK if answers.get(one.port) else probe_ports.TIMEOUT, 2) for one in targets
+        ]
+
+    monkeypatch.setattr(probe_links, "dial", dial)
+    outcomes = {
+        ("", "n2"): [
+            an_outcome(61000, probe_ports.OK, 1),
+            an_outcome(61001, probe_ports.TIMEOUT, 3),
+            an_outcome(61002, probe_ports.TIMEOUT, 3),
+        ],
+        ("", "n3"): [an_outcome(61000, probe_ports.OK, host="n3"), an_outcome(61001, probe_ports.TIMEOUT, 3, "n3")],
+    }
+    unheard: dict[tuple[str, str], list[int]] = {}
+    calls = probe_links._insist(outcomes, unheard, SETTINGS)
+    assert asked == [[("n2", 61001), ("n2", 61002)], [("n2", 61001), ("n2", 61002)], [("n2", 61002)]]
+    assert len(calls) == 5 and [one.result for one in outcomes["", "n2"]] == [
+        *(probe_ports.OK, probe_ports.OK, probe_ports.TIMEOUT)
+    ]
+    assert len(unheard["", "n2"]) == 1
+    assert probe_links._insist({("", "n3"): outcomes["", "n3"]}, {}, SETTINGS) == []
