@@ -9,6 +9,7 @@ the members; of two nodes, where nobody is in the majority, with the least that 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
@@ -43,6 +44,8 @@ FLOORS = {
 }
 #: What other findings judge by the port plan and by the number of members.
 ELSEWHERE = (values.PORT_RANGE, values.RESERVED_PORTS, *(key for keys in values.NEIGHBOUR_KEYS for key in keys))
+#: They become part of a command that somebody pastes: whatever else a node says is left out.
+KEY, VALUE = re.compile(r"[a-z][a-z0-9_.-]{0,99}"), re.compile(r"[A-Za-z0-9_.+-][A-Za-z0-9_.+ -]{0,199}")
 SHOWN = 3
 FIX_ROLE = (
     "run role kernel_tuning there; if the value comes back, `sysctl --system` prints which file sets it, and "
@@ -108,7 +111,10 @@ _Judged = tuple[dict[str, list[Odd]], list[tuple[str, dict[str, list[str]]]]]
 
 def _sysctls(view: View, pins: Mapping[str, Mapping[str, Any]]) -> _Judged:
     """The nodes that are odd; and the keys that differ although nobody is in the minority, with the hosts by value."""
-    kernels = {host: said["kernel"] for host, said in view.static.items()}
+    kernels = {
+        host: {name: _plain(said["kernel"][name]) for name in ("values", "written")}
+        for host, said in view.static.items()
+    }
     inventory = {host: _of_inventory(pins.get(host, {})) for host in kernels}
     keys = dict.fromkeys((*SYSCTLS_OF_TCP, *(key for one in kernels.values() for key in one["written"])))
     odd: dict[str, list[Odd]] = {}
@@ -136,6 +142,15 @@ def _sysctls(view: View, pins: Mapping[str, Mapping[str, Any]]) -> _Judged:
         for host, one in found.items():
             odd.setdefault(host, []).append(one)
     return odd, apart
+
+
+def _plain(given: Mapping[str, Any]) -> dict[str, str]:
+    """The keys and values that a kernel can have."""
+    return {
+        key: value
+        for key, value in given.items()
+        if KEY.fullmatch(key) and isinstance(value, str) and VALUE.fullmatch(value)
+    }
 
 
 def _of_inventory(pins: Mapping[str, Any]) -> dict[str, str]:
@@ -182,7 +197,9 @@ def _offloads(view: View) -> _Judged:
     odd: dict[str, list[Odd]] = {}
     cards = together((view.members[host].fabric_interface, host) for host in view.static)
     for card, hosts in cards.items():
-        told = {host: view.static[host]["offloads"] for host in hosts}
+        told = {
+            host: {key: on for key, on in view.static[host]["offloads"].items() if KEY.fullmatch(key)} for host in hosts
+        }
         for key in dict.fromkeys(key for one in told.values() for key in one):
             has = {host: "on" if one[key] else "off" for host, one in told.items() if key in one}
             for host, one in _few(OFFLOAD, key, has, (), (), card).items():

@@ -123,6 +123,19 @@ def test_ports_and_neighbours_are_judged_elsewhere(sample: Any) -> None:
     assert found(sample) == []
 
 
+@pytest.mark.parametrize("value", ["1'; reboot; '", "$(reboot)", "1\n2", '1"', "", 7, None, ["1"], "1" * 300])
+def test_what_a_node_says_gets_into_no_command(make_sample: Any, value: Any) -> None:
+    """The other one of two nodes throttles, so its command would have that value."""
+    sample = make_sample(2)
+    put(sample, "n1", SMALL)
+    put(sample, "n2", value)
+    for name in sample.names:
+        sample.static[name]["kernel"]["values"]["net.ipv4.x'; reboot; '"] = name
+        sample.static[name]["offloads"]["tso; reboot"] = name == "n1"
+    (one,) = found(sample)
+    assert one.hosts == ("n1",) and "--tags kernel_tuning --limit n1" in one.command and "reboot" not in str(one)
+
+
 def test_a_key_that_only_some_nodes_show(sample: Any) -> None:
     put(sample, "n2", "1000", "net.core.netdev_max_backlog")
     assert found(sample) == []
