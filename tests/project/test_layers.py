@@ -53,7 +53,8 @@ WITH_DOMAINS = {AGENT, ENGINE, CLI}
 THIRD_PARTY = {AGENT: {"torch"}}
 #: What the engine, and all that it imports, takes of the standard library.
 PURE = {
-    *("__future__", "bisect", "calendar", "collections", "dataclasses", "datetime", "difflib", "errno", "functools"),
+    *("__future__", "base64", "binascii", "bisect", "calendar", "collections", "dataclasses", "datetime", "difflib"),
+    *("errno", "fnmatch", "functools"),
     *("hashlib", "heapq", "ipaddress", "itertools", "json", "math", "re", "shlex", "statistics", "struct"),
     *("traceback", "typing"),
 }

@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What one node says of itself before anything is started on it.  Reads, and changes nothing.
 
-On the wire: what the node's resolver asks for names, and two ARP probes for its own address. Commands go through an
-injected ``run`` (``AnsibleModule.run_command`` fits), each with a time limit. NCCL is asked in a process of its own.
+On the wire: what the node's resolver asks for names, two ARP probes for its own address, and one login over ssh.
+Commands go through an injected ``run`` (``AnsibleModule.run_command`` fits), each with a time limit. NCCL is asked in a
+process of its own.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent
     facts_nccl,
     facts_resources,
     facts_routes,
+    facts_ssh_login,
     job_variables,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import names
@@ -57,12 +59,14 @@ def look(
     user: str,
     plan: Mapping[str, Any],
     torch_python: str = "",
+    login_to: str = "",
 ) -> dict[str, Any]:
     """Everything that ``judge.findings`` needs of this node.
 
     host: its name among the members.  members: as role common gives them.  user: who runs the ranks, empty for root.
-    plan: the port plan.  torch_python: the Python whose NCCL is asked, empty for that of the system.  Takes
-    ``NAME_SECONDS`` where a name server is silent, ``nccl.SECONDS`` where NCCL hangs, and below 1 s otherwise.
+    plan: the port plan.  torch_python: the Python whose NCCL is asked, empty for that of the system.  login_to: the
+    member to which the user logs in over ssh, empty for none.  Takes ``NAME_SECONDS`` where a name server is silent,
+    ``nccl.SECONDS`` where NCCL hangs, ``facts_ssh_login.SECONDS`` where sshd does, and below 1 s otherwise.
     """
     began, started = time.time(), time.monotonic()
     (own,) = [member for member in members if member["name"] == host]
@@ -72,9 +76,11 @@ def look(
         if member["name"] != host and names.is_address(str(member["fabric_address"]))
     }
     hostname = socket.gethostname()
-    # All three work while the rest is read.
+    # All four work while the rest is read.
     question = facts_nccl.Question(torch_python, user, read(OF_JOBS))
     of_job = facts_job.Look(user, job_variables.values())
+    peer = next((facts_ssh_login.Peer(name, address) for name, address in peers.items() if name == login_to), None)
+    login = facts_ssh_login.Login(user, peer, plan["ssh"], job_variables.values())
     resolver = facts_names.Resolver([hostname, *(str(member["name"]) for member in members)])
 
     listed = _said(run, facts_interfaces.ADDRESSES)
@@ -114,6 +120,9 @@ def look(
         "known_hosts": _known_hosts(run, facts_host_keys.names(members, host, plan["ssh"]), user),
         "disk": [facts_resources.free(RUNS_DIR)],
     }
+    tried = login.answer()
+    # After that: all nodes do the same now, and what the log of this one says may be about such a login.
+    found["ssh_login"] = {"found": facts_ssh_login.look(_asked(run), user, peer, plan["ssh"]), "tried": tried}
     found["nccl"], found["job"] = question.answer(), of_job.answer()
     resolved, errors = resolver.results(NAME_SECONDS)
     found["resolves"], found["resolve_errors"] = resolved, errors
@@ -140,6 +149,11 @@ def _settable(path: str) -> bool:
 def _said(run: Runner, argv: Sequence[str], **more: Any) -> str:
     code, out, _err = run(_limited(argv), environ_update=ENVIRONMENT, **more)
     return out if code == 0 else ""
+
+
+def _asked(run: Runner) -> facts_ssh_login.Said:
+    """A command, with its time limit, to its exit status and what it wrote."""
+    return lambda argv: run(_limited(argv), environ_update=ENVIRONMENT)
 
 
 def _limited(argv: Sequence[str]) -> list[str]:

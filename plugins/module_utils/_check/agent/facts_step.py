@@ -24,6 +24,7 @@ SPEC: dict[str, Any] = {
     "plan": {"type": "dict", "required": True},
     "user": {"type": "str", "default": ""},
     "torch_python": {"type": "str", "default": ""},
+    "login_to": {"type": "str", "default": ""},
 }
 #: What the result may hold.
 RESULTS = ("changed", "failed", "msg", "static")
@@ -40,5 +41,6 @@ def run_step(run: facts.Runner, params: dict[str, Any]) -> dict[str, Any]:
         user=params["user"],
         plan=params["plan"],
         torch_python=params["torch_python"],
+        login_to=params["login_to"],
     )
     return {"changed": False, "static": found}

@@ -391,9 +391,16 @@ class _Work:
         )
 
     def static(self) -> Orders:
+        chosen = self.state["hosts"] if self.is_known else []
         hosts = {
-            host: {"host": host, "user": self.own(host, "user"), "torch_python": self.own(host, "torch_python")}
-            for host in (self.state["hosts"] if self.is_known else ())
+            host: {
+                "host": host,
+                "user": self.own(host, "user"),
+                "torch_python": self.own(host, "torch_python"),
+                # Each node is logged in to once, however many there are.
+                "login_to": after if after != host else "",
+            }
+            for host, after in zip(chosen, [*chosen[1:], *chosen[:1]])
         }
         return self.make(
             "static",

@@ -180,6 +180,8 @@ ROWS: tuple[tuple[str, ...], ...] = (
      "the nodes that differ from the majority, all of them where there is none"),
     ("GC-SSH-005", WARNING, "static", "old ssh host keys of a member are kept on a node",
      "the nodes that keep them", "where mpirun of this check was refused for it"),
+    ("GC-SSH-006", ERROR, "static", "a node does not let the user of jobs in over ssh",
+     "the node that refuses, or the one that cannot log in", "where no login was refused yet"),
     ("GC-TEXT-001", ERROR, "collective", "a connection between ranks was dropped, rejected or refused",
      "the node that most texts name, or none"),
     ("GC-TEXT-002", ERROR, "collective", "a rank stopped answering",

@@ -22,6 +22,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     static_resources,
     static_routes,
     static_settings,
+    static_ssh_login,
     static_variables,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
@@ -61,5 +62,6 @@ def findings(
         *static_jobs.findings(view, plan, user),
         *static_neighbours.findings(view, pins or {}),
         *static_host_keys.findings(view, user, refusals),
+        *static_ssh_login.findings(view, user),
         *static_clock.findings(view),
     ]

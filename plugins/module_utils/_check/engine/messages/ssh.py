@@ -131,7 +131,8 @@ CONNECTIONS = (
         look="cat /etc/hosts.deny /etc/hosts.allow",
     ),
     Text(
-        r"Too many logins for|session request failed: Session open refused by peer|shell request failed on channel",
+        r"Too many logins for|session request failed: Session open refused by peer|shell request failed on channel"
+        r"|channel 0: open failed: connect failed: open failed",
         causes.RESOURCES,
         PEER,
         "that node lets no further session in: MaxSessions of sshd, or maxlogins or nproc of the user",
@@ -317,6 +318,14 @@ ACCOUNT = (
         known=READ,
         fix="set IdentitiesOnly yes with the one IdentityFile for the members, or empty the agent: ssh-add -D",
         look="ssh-add -l",
+    ),
+    Text(
+        r"no authentication methods enabled",
+        causes.SSH,
+        PEER,
+        "sshd of a node wants a kind of login from this user that it does not offer (AuthenticationMethods)",
+        fix="let publickey be enough for the job's user in /etc/ssh/sshd_config of that node, and reload sshd",
+        command="sshd -T | grep -i authenticationmethods",
     ),
     Text(
         r"(?:[\w.-]{1,64}@(?P<host>[^\s:]{1,255}): )?Permission denied \([a-z-]+(?:,[a-z-]+)*\)"

@@ -28,6 +28,31 @@ JOB = {
     "verbs": None,
     "plugin": None,
 }
+#: A node that lets the user in with certificates, and got to the next one.
+SSH_LOGIN: dict[str, Any] = {
+    "found": {
+        "user": "train",
+        "groups": ["train"],
+        "settings": {"usepam": ["yes"], "pubkeyauthentication": ["yes"], "listenaddress": ["0.0.0.0:22"]},
+        "problem": "",
+        "silent": [],
+        "shell": {"path": "/bin/bash", "works": True},
+        "shadow": {
+            "locked": True,
+            "changed": 20000,
+            "maximum": 99999,
+            "inactive": None,
+            "expires": None,
+            "today": 20500,
+        },
+        "nologin": [],
+        "keys": None,
+        "writable": [],
+        "wrappers": None,
+        "log": [],
+    },
+    "tried": {"to": "n1", "code": 0, "text": ""},
+}
 SYSCTLS = {"rp_filter": 0, "arp_ignore": 0, "arp_announce": 0}
 
 
@@ -110,6 +135,7 @@ class Sample:
             "host_keys": [f"ED25519 SHA256:{name}"],
             "known_hosts": [],
             "job": {"found": copy.deepcopy(JOB), "why": ""},
+            "ssh_login": copy.deepcopy(SSH_LOGIN),
             "disk": [{"path": "/run/gpu-cluster-check", "free_bytes": 1 << 30}],
             "epoch": 1.0,
             "seconds": 0.4,
@@ -131,7 +157,7 @@ class Sample:
             known_members=self.members,
             port_plan=self.plan,
             check_mode=True,
-            **given,
+            **{"user": self.user, **given},
         )
         return diagnosis.diagnose(run)
 

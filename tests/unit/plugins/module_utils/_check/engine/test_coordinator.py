@@ -180,7 +180,10 @@ def test_a_healthy_run_step_by_step() -> None:
     assert {step: cluster.hosts_of(step) for step in HEALTHY} == {**dict.fromkeys(HEALTHY, HOSTS), "openmpi": ["n1"]}
     static, launch, begin, fetch, go, collect, mpi, facts = cluster.asked
     assert static.common["members"] == [member(host) for host in HOSTS]
-    assert static.hosts["n2"] == {"host": "n2", "user": "train", "torch_python": "/opt/gpu-cluster/torch/bin/python"}
+    python = "/opt/gpu-cluster/torch/bin/python"
+    assert static.hosts["n2"] == {"host": "n2", "user": "train", "torch_python": python, "login_to": "n3"}
+    # Each is logged in to once.
+    assert sorted(one["login_to"] for one in static.hosts.values()) == sorted(static.hosts)
     assert launch.common == {
         "run_id": "run-1",
         "nonce": "0" * 32,

@@ -45,6 +45,9 @@ RECORDED: list[tuple[str, str, dict[str, tuple[object, ...]]]] = [
     ("Too many logins for 'train'.", causes.RESOURCES, {}),
     ("mux_client_request_session: session request failed: Session open refused by peer", causes.RESOURCES, {}),
     ("shell request failed on channel 0", causes.RESOURCES, {}),
+    # Seen with OpenSSH 9.2 and MaxSessions 0, and with AuthenticationMethods that sshd does not offer.
+    ("channel 0: open failed: connect failed: open failed", causes.RESOURCES, {}),
+    ("Received disconnect from 192.0.2.12 port 22:2: no authentication methods enabled", causes.SSH, {}),
     ("Connection timed out during banner exchange", causes.STOPPED, {}),
     ("Timeout, server 192.0.2.12 not responding.", causes.STOPPED, {"addresses": ("192.0.2.12",)}),
     ("Connection closed by UNKNOWN port 65535", causes.SSH, {"addresses": ()}),
