@@ -18,6 +18,10 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.job_logs import Line, Process
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages import causes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.last_word import (
+    exceptions,
+    thrown_by_cpp,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.lookup import SYSTEM, Match
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.reading import (
     Known,
@@ -38,6 +42,8 @@ UNKNOWN = "UNKNOWN"
 #: How sure an explanation is: a text of this release, of another one, one that only follows from another error, none.
 SURE, LESS_SURE, WEAK, NOT_KNOWN = 0.9, 0.6, 0.5, 0.3
 TEXT_CHARACTERS = 1000
+#: Of a text in a title.
+TITLE_CHARACTERS = 200
 #: Lines of an error of PyTorch about NCCL.
 MOST_OF_ERROR = 6
 #: What NCCL writes when it only tells how it works.
@@ -170,10 +176,11 @@ def _own_error(process: Process, known: set[int], warned: bool) -> int | None:
 
     warned: whether a warning of NCCL is known; what PyTorch says of NCCL's error is less.
     """
+    ended = _ended(process)
     errors = [
         number
         for number, line in enumerate(process.lines)
-        if OWN_ERROR.match(line.text)
+        if (number in ended or OWN_ERROR.match(line.text))
         and not (warned and OF_NCCL.search(line.text))
         and not is_harmless(line.text)
         and known.isdisjoint(range(number + 1, number + 1 + len(_parts(process, number))))
@@ -182,9 +189,20 @@ def _own_error(process: Process, known: set[int], warned: bool) -> int | None:
     return next(iter(warnings or errors[-1:]), None)
 
 
+def _ended(process: Process) -> dict[int, str]:
+    """Where a traceback of Python ends, whatever the exception is called, and where C++ gives up: the line, its text.
+
+    The text of a group of exceptions has its first member, that of C++ its type.
+    """
+    texts = [line.text for line in process.lines]
+    return {**exceptions(texts), **{number + 1: said for number, said in thrown_by_cpp(texts).items() if ": " in said}}
+
+
 def _whole(process: Process, number: int) -> Line:
     """An error with the lines that belong to it."""
-    return process.lines[number]._replace(text=" ".join(_parts(process, number)))
+    said = _ended(process).get(number)
+    parts = _parts(process, number)
+    return process.lines[number]._replace(text=said if said and len(parts) == 1 else " ".join(parts))
 
 
 def _parts(process: Process, number: int) -> list[str]:
@@ -197,6 +215,10 @@ def _parts(process: Process, number: int) -> list[str]:
     return parts
 
 
+def _cut(text: str) -> str:
+    return text if len(text) <= TITLE_CHARACTERS else f"{text[: TITLE_CHARACTERS - 3]}..."
+
+
 def _explanation(
     group: Sequence[_Said], processes: Sequence[Process], said: Sequence[_Said], known: Known
 ) -> Explanation:
@@ -206,7 +228,7 @@ def _explanation(
     text = sanitize.one_line(first.line.text)[:TEXT_CHARACTERS]
     unknown = Explanation(
         cause=UNKNOWN,
-        title=f"{place}an error that is not known: {text}",
+        title=f"{place}an error that is not known: {_cut(text)}",
         about=about,
         host=first.process.host,
         rank=first.process.rank,

@@ -10,6 +10,7 @@ with which an interpreter does not come up; and what C++ writes of an exception 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 
 #: ``ValueError: text``, ``package.module.Error`` or ``KeyboardInterrupt``, at the beginning of a line.
 EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:: .*|:?)")
@@ -17,6 +18,7 @@ EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:: .*|:?)")
 STACK = re.compile(
     r"Traceback \(most recent call last\):|Exception Group Traceback \(most recent call last\):|  File \""
 )
+_BEGINNINGS = ("Traceback (most recent", '  File "', "  + Exception Group Traceback")
 #: What stands before the lines of a group of exceptions, and what separates its members.
 _OF_GROUP = re.compile(r"(?: {2})+[|+] ")
 _SEPARATOR = re.compile(r"[ +|-]*-{4,}(?: \d+ -{4,})?\s*")
@@ -37,50 +39,59 @@ CHAINED = ("During handling of the above exception", "The above exception was th
 def last_word(text: str) -> str:
     """The line that says why, empty for no text.  Of chained exceptions it is the last: the one that was not caught."""
     lines = text.splitlines()
-    thrown = _of_cpp(lines)
+    thrown = thrown_by_cpp(lines)
     if thrown:
-        return thrown
-    found = _exceptions(lines)
+        return list(thrown.values())[-1]
+    found = exceptions(lines)
     fatal = next((one[0] for one in map(FATAL.match, lines) if one), "")
     if fatal:
         # With the exception for which the interpreter does not come up.
         return next((f"{fatal}: {line}" for line in lines if line.startswith("ModuleNotFoundError: ")), fatal)
     if found:
-        return found
+        return list(found.values())[-1]
     plain = [line.strip() for line in lines if line.strip() and not _BELOW.match(line)]
     return plain[-1] if plain else next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
-def _of_cpp(lines: list[str]) -> str:
-    """What C++ says of an exception that nobody catches: its type, and its text where it has one."""
+def thrown_by_cpp(lines: Sequence[str]) -> dict[int, str]:
+    """The same of what C++ says of exceptions that nobody catches: their type, and their text where they have one."""
+    found = {}
     for number, line in enumerate(lines):
-        name = _THROWN.search(line)
+        name = _THROWN.search(line) if "terminate called" in line else None
         if name:
             said = next((one[1].strip() for one in map(_WHAT.match, lines[number + 1 : number + 3]) if one), "")
-            return f"{name[1]}: {said}" if said else name[1]
-    return ""
+            found[number] = f"{name[1]}: {said}" if said else name[1]
+    return found
 
 
-def _exceptions(lines: list[str]) -> str:
-    """The line of the last exception whose stack is there; of a group with its first member."""
-    in_stack, found, group = False, "", ""
-    for line in lines:
+def exceptions(lines: Iterable[str]) -> dict[int, str]:
+    """The exceptions whose stacks are there: number of the line, from 0, to its text; a group has its first member."""
+    found: dict[int, str] = {}
+    in_stack, group, has_member = False, -1, False
+    for number, line in enumerate(lines):
+        # A job writes millions of lines, and few are part of a stack.
+        if not in_stack and group < 0 and not line.startswith(_BEGINNINGS):
+            continue
         if _SEPARATOR.fullmatch(line):
             continue
-        bare = _OF_GROUP.sub("", line, count=1) if _OF_GROUP.match(line) else line
+        bare = _OF_GROUP.sub("", line, count=1)
+        if bare == line:
+            group = -1
         if STACK.match(bare):
             in_stack = True
-        elif in_stack and bare.strip() and not bare[0].isspace():
+            continue
+        if not bare.strip() or bare[0].isspace():
+            continue
+        if in_stack and not EXCEPTION.fullmatch(bare):
             in_stack = False
-            if not EXCEPTION.fullmatch(bare):
-                continue
-            if line == bare:
-                found, group = bare, ""
-            elif not group:
-                found, group = bare, bare if _SUB_EXCEPTIONS.search(bare) else ""
-            elif found == group:
-                found = f"{group}: {bare}"
-        elif group and found == group and bare != line and _MEMBER.match(bare):
+        elif in_stack and group < 0:
+            in_stack, found[number] = False, bare
+            if bare != line and _SUB_EXCEPTIONS.search(bare):
+                group, has_member = number, False
+        elif group >= 0 and not has_member and (in_stack or _MEMBER.match(bare)):
             # A member that was never raised has no stack.
-            found = f"{group}: {bare}"
+            in_stack, has_member = False, True
+            found[group] += f": {bare}"
+        else:
+            in_stack = False
     return found

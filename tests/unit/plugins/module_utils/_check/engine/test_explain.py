@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import explain, job_logs
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.explain import Cluster, Explanation
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.reading import Known
@@ -52,6 +54,39 @@ def test_an_unknown_error_of_one_comes_before_what_those_say_who_waited() -> Non
     found = explained(text)[0]
     assert (found.cause, found.about, found.rank, found.line) == ("UNKNOWN", ["n2"], 1, 3)
     assert found.text == "ValueError: no such key" and found.confidence < 0.5
+
+
+TRACE = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n    load()\n'
+GROUP = """  + Exception Group Traceback (most recent call last):
+  |   File "train.py", line 3, in <module>
+  | ExceptionGroup: two files (2 sub-exceptions)
+  +-+---------------- 1 ----------------
+    | OSError: no route to the file server
+    +---------------- 2 ----------------
+    | ValueError: b
+    +------------------------------------
+"""
+CPP = "terminate called after throwing an instance of 'std::runtime_error'\n  what():  no licence\nAborted\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (f"{TRACE}NoLicence: the server is away\n", "NoLicence: the server is away"),
+        (f"{TRACE}site.loader.Refused\n", "site.loader.Refused"),
+        (GROUP, "ExceptionGroup: two files (2 sub-exceptions): OSError: no route to the file server"),
+        (CPP, "std::runtime_error: no licence"),
+    ],
+)
+def test_the_last_word_of_a_process_is_its_error_whatever_it_is_called(lines: str, said: str) -> None:
+    tagged = "".join(f"[n2:1] {line}\n" for line in lines.splitlines())
+    found = explained(f"[n1:0] {CLOSED}\n{tagged}[n3:2] {CLOSED}\n")[0]
+    assert (found.cause, found.about, found.text) == ("UNKNOWN", ["n2"], said)
+
+
+def test_a_long_error_is_cut_in_the_title_alone() -> None:
+    found = explained(f"[n2:1] ValueError: {'x' * 900}\n")[0]
+    assert len(found.title) < 250 and found.title.endswith("xxx...") and len(found.text) == 912
 
 
 def test_an_unknown_error_of_nccl_is_shown_whole() -> None:
