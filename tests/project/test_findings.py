@@ -506,6 +506,10 @@ def test_a_command_is_found_however_it_is_put_together() -> None:
 
 
 def test_a_command_without_inventory_is_found() -> None:
-    finding = {"command": "ansible-playbook site.yml --tags nccl", "reproduce": "ansible n1 -m ping"}
+    finding = {
+        "command": "ansible-playbook site.yml --tags nccl",
+        "look": "ansible n1 -a ip",
+        "reproduce": "ansible n1 -m ping",
+    }
     assert without_inventory({"findings": [finding]}) == list(finding.values())
-    assert without_inventory({"findings": [{"command": "ibstat", "reproduce": ""}]}) == []
+    assert without_inventory({"findings": [{"command": "", "look": "ibstat", "reproduce": ""}]}) == []

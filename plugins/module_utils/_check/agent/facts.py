@@ -28,6 +28,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent
     facts_listeners,
     facts_names,
     facts_nccl,
+    facts_policy,
     facts_resources,
     facts_routes,
     facts_ssh_login,
@@ -95,6 +96,7 @@ def look(
         "present": list(cards),
         "macs": sorted(set(filter(None, cards.values()))),
         "routes": ways,
+        "policy": _policy(run, ways, own),
         "neighbours": facts_interfaces.parse_neighbours(neighbours, peers.values()),
         "fixed_neighbours": facts_interfaces.parse_fixed(neighbours, peers.values()),
         "neighbour_tables": facts_interfaces.neighbour_tables(read),
@@ -127,6 +129,7 @@ def look(
     resolved, errors = resolver.results(NAME_SECONDS)
     found["resolves"], found["resolve_errors"] = resolved, errors
     found["hosts_file"] = facts_names.hosts_lines(read(facts_names.HOSTS), _unexpected(resolved, members))
+    found["name_sources"] = facts_names.sources(read(facts_names.NSSWITCH))
     # The clock as it was at the beginning, and how long ago that is.
     found["epoch"], found["seconds"] = began, time.monotonic() - started
     return found
@@ -171,6 +174,20 @@ def _ways(
     # Ends with 1 when there is no way to some of them.
     _code, out, err = run(_limited(facts_routes.COMMAND), data=asked, environ_update=ENVIRONMENT)
     return facts_routes.parse(peers, out, err, address if held else "", card)
+
+
+def _policy(run: Runner, ways: Mapping[str, Mapping[str, Any]], own: Mapping[str, Any]) -> dict[str, Any]:
+    """The rules and routes towards peers that are not reached directly."""
+    address = names.canonical(str(own["fabric_address"]))
+    asked = facts_policy.asked(ways, str(own["fabric_interface"]), address)
+    # All of one family: those of the other one are left out.
+    asked = [one for one in asked if (":" in one) == (":" in asked[0])]
+    if not asked:
+        return {"rules": [], "routes": {}}
+    _code, out, _err = run(
+        _limited(facts_policy.command(asked)), data=facts_policy.questions(asked), environ_update=ENVIRONMENT
+    )
+    return facts_policy.parse(asked, out)
 
 
 def _duplicates(own: Mapping[str, Any], links: Mapping[str, Any], macs: set[str]) -> list[dict[str, str]] | None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import queue
+import re
 import socket
 import threading
 import time
@@ -15,6 +16,10 @@ from typing import Any
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import names as spelling
 
 HOSTS = "/etc/hosts"
+NSSWITCH = "/etc/nsswitch.conf"
+#: Words of a line that are told of: no file has more, and none of them is longer than what is below.
+MOST_SOURCES = 16
+_SOURCE = re.compile(r"[A-Za-z0-9_!=\[\]-]{1,40}")
 #: A name server that does not answer holds up a thread for 10 s or more; this many names are asked at a time.
 THREADS = 16
 NO_ANSWER = "no answer within %g s"
@@ -70,6 +75,15 @@ class Resolver:
             if name not in found:
                 found[name], errors[name] = [], NO_ANSWER % seconds
         return {name: found[name] for name in self._names}, errors
+
+
+def sources(text: str) -> list[str] | None:
+    """Where the C library looks for names of hosts, in this order (nsswitch.conf(5)); None where no line says it."""
+    for line in text.splitlines():
+        database, colon, rest = line.split("#", 1)[0].partition(":")
+        if colon and database.strip() == "hosts":
+            return [word for word in rest.split() if _SOURCE.fullmatch(word)][:MOST_SOURCES]
+    return None
 
 
 def hosts_lines(text: str, names: Sequence[str]) -> dict[str, list[dict[str, Any]]]:

@@ -45,7 +45,7 @@ def check(hosts: Sequence[str] = (), *, only_look: bool = False) -> str:
 
 
 def look(hosts: Sequence[str], command: str) -> str:
-    """A command on each of these hosts, as root; it must hold no double quotes."""
+    """A command on each of these hosts, as root, that changes nothing; it must hold no double quotes."""
     return f'ansible {",".join(hosts)} {INVENTORY} --become -m ansible.builtin.command -a "{command}"'
 
 
@@ -57,6 +57,12 @@ def run(hosts: Sequence[str], command: str) -> str:
     if not hosts or not command or any(sign in command for sign in UNSAFE) or "{{" in command or "{%" in command:
         return ""
     return f'ansible {",".join(hosts)} {INVENTORY} --become -m ansible.builtin.shell -a "{command}"'
+
+
+def without_variable(path: str, names: Sequence[str]) -> str:
+    """What takes the lines of these variables out of a file that pam_env(8) reads."""
+    lines = " ".join(f"-e '/^[[:space:]]*(export[[:space:]]+)?{name}[[:space:]]*=/d'" for name in names)
+    return f"sed -i -E {lines} {path}"
 
 
 def at(hosts: Sequence[str], command: str) -> str:

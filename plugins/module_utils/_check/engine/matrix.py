@@ -203,7 +203,6 @@ ROWS = (
         "the MTU of the data network",
         lambda node: node.card("mtu"),
         FIX_MTU,
-        tag="static_network",
     ),
     Row(
         "GC-VER-015",

@@ -132,7 +132,8 @@ def remedy(
     filtering = cause.nodes if two else _filtering(cause)
     if trouble == mesh_links.REFUSED:
         return Remedy(FIX_REFUSED, look=repair.look(filtering, "nft list ruleset"))
-    return Remedy(FIX_FIREWALL, repair.site("cluster_firewall", filtering))
+    # What the role would open is open by the rules that can be read.
+    return Remedy(FIX_FIREWALL, look=repair.look(filtering, "nft list ruleset"))
 
 
 def told(
@@ -195,7 +196,7 @@ def _asked(cause: Cause, trouble: str, links: Links, static: Results) -> _Asked:
 
 def _by_rule(asked: _Asked, spans: intervals.Spans, static: Results) -> Remedy:
     """What opens it, from the rules that were found."""
-    fixes, commands, evidence = [], [], []
+    fixes, commands, looks, evidence = [], [], [], []
     variables: dict[str, dict[str, Any]] = {}
     for (direction, rule), having in asked.blocked.items():
         hosts = [host for host in asked.hosts if host in having]
@@ -203,12 +204,15 @@ def _by_rule(asked: _Asked, spans: intervals.Spans, static: Results) -> Remedy:
         one = packet_filter.remedy(hosts, direction, rule, everybody=everybody)
         fixes.append(one.fix)
         commands.append(one.command)
+        looks.append(one.look)
         evidence.append(f"rule of {names(hosts)}, {direction}: {rule}")
         for host, values in one.variables.items():
             variables.setdefault(host, {}).update(values)
     return Remedy(
         fix="; ".join(dict.fromkeys(fixes)),
-        command=" && ".join(dict.fromkeys(commands)),
+        # One that opens the half of it mends nothing.
+        command=" && ".join(dict.fromkeys(commands)) if all(commands) else "",
+        look="; ".join(dict.fromkeys(filter(None, looks))),
         variables=variables,
         evidence=tuple(evidence),
         sure=True,

@@ -145,7 +145,7 @@ def _failed(job: Mapping[str, Any], given: Mapping[str, Any]) -> Finding:
         (job["host"],),
         f"Open MPI could not be started on {job['host']}: {given['error']}",
         "fix what the text names on this node",
-        command=fixes.site("openmpi", (job["host"],)),
+        look=fixes.look((job["host"],), "rpm -V openmpi"),
         reproduce=fixes.check([one["host"] for one in job["nodes"][:2]]),
     )
 
@@ -323,8 +323,8 @@ def _links(results: Results, known: Sequence[Finding]) -> Outcome | None:
     where = " -> ".join(pairs[0]) if len(pairs) == 1 else f"to {listed(list(dict.fromkeys(one for _s, one in pairs)))}"
     ports = ", ".join(map(str, sorted({port for _s, _t, port in links})))
     what = f"Open MPI could not connect: connections {where} are not answered, ports {ports}"
-    command = fixes.site("cluster_firewall,openmpi")
-    found = _finding(results, START, hosts, what, FIX_LINK, confidence, subject, evidence, command)
+    look = fixes.look(list(dict.fromkeys(host for pair in pairs for host in pair))[: fixes.LISTED], "nft list ruleset")
+    found = _finding(results, START, hosts, what, FIX_LINK, confidence, subject, evidence, look=look)
     return _unless(known, results, [found], EXPLAIN_SILENCE)
 
 

@@ -55,7 +55,8 @@ def _world(results: Results) -> Finding | None:
         told = [f"rank {one['rank']} on {host} is rank {one['number']} of {one['size']}" for host, one in odd]
         what = f"{len(odd)} of {wanted} ranks are not in one world: {told[0]}, expected {odd[0][1]['rank']} of {wanted}"
         hosts = [host for host, _one in odd] if len(odd) < wanted / 2 else []
-        return _finding(results, hosts, what, FIX_WORLD, told, command=fixes.site("openmpi,launcher", hosts))
+        shown = fixes.look(hosts or results.hosts[:2], "rpm -V openmpi")
+        return _finding(results, hosts, what, FIX_WORLD, told, look=shown)
     started = [one for one in results.events if one["event"] == "start"]
     names = Counter(one["host"] for one in started)
     twice = [name for name, times in names.items() if times > 1]

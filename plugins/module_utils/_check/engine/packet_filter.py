@@ -70,8 +70,9 @@ class Remedy:
     """What opens ports that a rule blocks.  variables: those of this collection that do it, by host; may be empty."""
 
     fix: str
-    command: str
+    command: str = ""
     variables: dict[str, dict[str, Any]] = field(default_factory=dict)
+    look: str = ""
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ def remedy(hosts: Sequence[str], direction: str, rule: str, *, everybody: bool =
     owner = "firewalld, in a part of it that" if table == "firewalld" else f"the table '{family} {table}', which"
     return Remedy(
         f"remove the rule, or let the members through before it: it belongs to {owner} this collection does not manage",
-        fixes.look(hosts, f"nft -a list chain {family} {table} {chain}"),
+        look=fixes.look(hosts, f"nft -a list chain {family} {table} {chain}"),
     )
 
 
@@ -257,5 +258,6 @@ def _finding(direction: str, hosts: Sequence[str], held: _Held, static: Static, 
         ruled_out=("the network between the nodes: no packet was sent, the rules of the node say so",),
         variables=cure.variables,
         command=cure.command,
+        look=cure.look,
         reproduce=fixes.check(only_look=True),
     )

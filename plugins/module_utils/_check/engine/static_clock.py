@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR, WARNING
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.static_view import READ, View, again
@@ -46,7 +47,9 @@ def _node(host: str, offset: float, beyond: float, clock: dict[str, float]) -> F
         FIX,
         (f"known to {clock['uncertainty_seconds']:.1f} s",),
         confidence=READ,
-        command="systemctl enable --now chronyd && chronyc makestep",
+        # It knows the time only some seconds after it was started.
+        command=fixes.run((host,), "systemctl enable --now chronyd && chronyc waitsync 30 0 0 1 && chronyc makestep"),
+        look=fixes.look((host,), "chronyc sources"),
         reproduce=again((host,)),
         severity=ERROR if refused else WARNING,
     )

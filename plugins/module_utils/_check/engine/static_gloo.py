@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import static_network
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes, static_network
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.node import OF_HOST, job_variables
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR, WARNING
@@ -35,6 +35,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_fi
     GLOO_SOCKET_IFNAME,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files.fabric import SHORTEST
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files.paths import ENVIRONMENT
 
 Pins = Mapping[str, Mapping[str, Any]]
 
@@ -73,11 +74,16 @@ class Setting(NamedTuple):
 
 
 class Repair(NamedTuple):
-    """variables: by host, none where the inventory is right already or more than these hosts must change."""
+    """variables: by host, none where the inventory is right already or more than these hosts must change.
+
+    tags: of the roles that mend it; none where the inventory has to say something else first.  by_hand: whether a line
+    of ``OF_SESSIONS`` has to go before.
+    """
 
     fix: str
     tags: str
     variables: Mapping[str, Mapping[str, Any]]
+    by_hand: bool = False
 
 
 def findings(view: View, pins: Pins) -> list[Finding]:
@@ -139,7 +145,8 @@ def _unequal(view: View, settings: Mapping[str, Setting], pins: Pins) -> list[Fi
     cause = (
         f"jobs over gloo fail with all members: {GLOO_SOCKET_IFNAME} does not name as many interfaces on each, {words}"
     )
-    repair = Repair(FIX_LENGTH, "launcher", {})
+    # What the inventory says itself, the role only writes again.
+    repair = Repair(FIX_LENGTH, "" if not few or any(settings[host].pinned for host in few) else "launcher", {})
     if few and all(len(settings[host].names) > 1 for host in few):
         repair = _repair(view, few, settings, pins)
     said = together((one.words, host) for host, one in settings.items())
@@ -151,16 +158,22 @@ def _unequal(view: View, settings: Mapping[str, Setting], pins: Pins) -> list[Fi
 def _repair(view: View, hosts: Sequence[str], settings: Mapping[str, Setting], pins: Pins) -> Repair:
     """What brings these hosts to the data network."""
     if any(settings[host].source == OF_SESSIONS for host in hosts):
-        return Repair(FIX_SESSIONS, "launcher", {})
+        return Repair(FIX_SESSIONS, "launcher", {}, by_hand=True)
     if not all(settings[host].pinned for host in hosts):
         return Repair(FIX_FILE, "launcher", {})
     if any(len(one.names) > 1 for host, one in settings.items() if host not in hosts):
-        return Repair(FIX_RAILS, "static_network,launcher", {})
+        return Repair(FIX_RAILS, "", {})
     own = {
         host: {**(pins[host].get(OF_HOST) or {}), GLOO_SOCKET_IFNAME: view.members[host].fabric_interface}
         for host in hosts
     }
     return Repair(FIX_ALONE, "launcher", {host: {OF_HOST: variables} for host, variables in own.items()})
+
+
+def _command(repair: Repair, hosts: Sequence[str]) -> str:
+    """What mends these hosts; empty where no command does."""
+    steps = [fixes.run(hosts, fixes.without_variable(OF_SESSIONS, [GLOO_SOCKET_IFNAME]))] if repair.by_hand else []
+    return " && ".join([*steps, *([site(repair.tags, hosts)] if repair.tags and hosts else [])])
 
 
 def _finding(
@@ -181,7 +194,8 @@ def _finding(
         confidence=READ,
         ruled_out=("the interface of the data network is up and has its address",),
         variables=repair.variables,
-        command=site(repair.tags, hosts),
+        command=_command(repair, hosts),
+        look=fixes.look(hosts or compared, f"grep -n {GLOO_SOCKET_IFNAME} {OF_SESSIONS} {ENVIRONMENT}"),
         reproduce=again(compared or hosts),
         severity=severity,
     )

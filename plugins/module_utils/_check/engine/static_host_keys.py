@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR, WARNING
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.static_view import (
@@ -100,7 +101,7 @@ def _finding(view: View, severity: str, stale: Sequence[Stale], hosts: list[str]
         FIX,
         tuple(lines[:MOST_PLACES]),
         confidence=READ,
-        command="; ".join(commands[:MOST_COMMANDS]),
+        command=fixes.run(hosts, "; ".join(commands[:MOST_COMMANDS])),
         reproduce=again([*hosts, *(one for one in members if one not in hosts)]),
         severity=severity,
     )

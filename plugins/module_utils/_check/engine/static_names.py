@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.members import Member
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR, WARNING
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.static_view import (
@@ -35,11 +36,32 @@ KINDS = {
     MISSING: ("GC-NODE-002", WARNING),
     OTHER: ("GC-NODE-002", WARNING),
 }
+#: With authselect the file is written from another one (authselect(8)).
+FIX_SOURCES = (
+    "let the line hosts of /etc/nsswitch.conf begin with files, so that /etc/hosts is read first; where authselect "
+    "writes that file, in its profile too"
+)
+FIX_UNKNOWN = (
+    "find what keeps the resolver from the line in /etc/hosts that is right: a cache (nscd, sssd), the rights of the "
+    "file, or another source in the line hosts of /etc/nsswitch.conf"
+)
+FILES = "files"
+#: Puts it first, before what is there; the second one is for a file without such a line.
+FILES_FIRST = "sed -i --follow-symlinks 's/^[[:space:]]*hosts:[[:space:]]*/hosts: files /' /etc/nsswitch.conf"
+FILES_ALONE = "sed -i --follow-symlinks '1i hosts: files dns' /etc/nsswitch.conf"
 VARIABLES = {"cluster_hosts_conflicting_names": "remove"}
 FIX = "let role cluster_hosts write the members into /etc/hosts, and take their names off other lines"
 FIX_HOSTNAME = (
     "set static_network_hostname to the name in the inventory, and run the site playbook with --tags static_network"
 )
+
+
+class Repair(NamedTuple):
+    """What mends names that are wrong; the command may be empty."""
+
+    fix: str
+    variables: dict[str, dict[str, str]]
+    command: str
 
 
 class Trouble(NamedTuple):
@@ -103,18 +125,48 @@ def _kind(addresses: tuple[str, ...], member: Member) -> str:
 def _finding(view: View, kind: str, hosts: tuple[str, ...], troubles: list[Trouble]) -> Finding:
     number, severity = KINDS[kind]
     words = listed([trouble.text(len(hosts) > 1) for trouble in troubles])
+    repair = _repair(view, hosts, troubles)
     return Finding(
         number,
         hosts,
         f"{listed(hosts)} {words}",
-        FIX,
+        repair.fix,
         tuple(_source(view, host, trouble) for host in hosts for trouble in troubles),
         confidence=READ,
-        variables=dict.fromkeys(hosts, VARIABLES),
-        command=site("cluster_hosts", hosts),
+        variables=repair.variables,
+        command=repair.command,
+        look=fixes.run(hosts, f"getent ahosts {troubles[0].name or hosts[0]}; grep ^hosts: /etc/nsswitch.conf"),
         reproduce=again(hosts),
         severity=severity,
     )
+
+
+def _repair(view: View, hosts: tuple[str, ...], troubles: list[Trouble]) -> Repair:
+    """The role writes lines of /etc/hosts.  Where the right one is there, something else keeps it from being read."""
+    told = [view.static[host].get("name_sources", [FILES]) for host in hosts]
+    # Some systems have no such file, or tell nothing of it.
+    unread = [one for one in told if one is None or (isinstance(one, list) and one[:1] != [FILES])]
+    if len(unread) == len(told):
+        command = FILES_ALONE if all(one is None for one in unread) else FILES_FIRST
+        missing = [host for host in hosts for trouble in troubles if not _right_line(view, host, trouble)]
+        if None in unread and any(unread):
+            command = ""
+        role = [site("cluster_hosts", hosts)] if missing else []
+        variables = dict.fromkeys(hosts, VARIABLES) if missing else {}
+        first = fixes.run(hosts, command)
+        return Repair(FIX_SOURCES, variables, " && ".join([first, *role]) if first else "")
+    if all(_right_line(view, host, trouble) for host in hosts for trouble in troubles) and not any(
+        trouble.addresses for trouble in troubles
+    ):
+        return Repair(FIX_UNKNOWN, {}, "")
+    return Repair(FIX, dict.fromkeys(hosts, VARIABLES), site("cluster_hosts", hosts))
+
+
+def _right_line(view: View, host: str, trouble: Trouble) -> bool:
+    """Whether /etc/hosts has the fabric address of this member for its name, and no other one."""
+    name = trouble.name or host
+    lines = view.static[host]["hosts_file"].get(name, [])
+    return bool(lines) and all(one["address"] == view.members[name].fabric_address for one in lines)
 
 
 def _source(view: View, host: str, trouble: Trouble) -> str:

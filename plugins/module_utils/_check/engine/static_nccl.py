@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import static_network
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes, static_network
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR, WARNING
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.static_view import (
@@ -149,6 +149,10 @@ def _finding(number: str, view: View, hosts: list[str], cause: str, evidence: tu
         for said in [view.static[host]["nccl"]]
     )
     repair = _repair(view, hosts[0])
+    command = site(repair.tags, hosts) if repair.tags else ""
+    if repair.fix == FIX_ADDRESS:
+        steps = [_first_address(view, host) for host in hosts]
+        command = " && ".join(steps) if all(steps) else ""
     return Finding(
         number,
         tuple(hosts),
@@ -158,9 +162,18 @@ def _finding(number: str, view: View, hosts: list[str], cause: str, evidence: tu
         confidence=READ,
         ruled_out=("the interface of the data network is up and has its address",),
         variables=dict.fromkeys(hosts, repair.variables) if repair.variables else {},
-        command=site(repair.tags, hosts),
+        command=command,
+        look=fixes.look(hosts, "ip -br address"),
         reproduce=again(hosts),
     )
+
+
+def _first_address(view: View, host: str) -> str:
+    """What takes off the address before that of the data network; empty where the inventory declares it."""
+    member, address = view.members[host], str(view.static[host]["nccl"]["address"])
+    if not address or address in (*member.addresses, member.management_address):
+        return ""
+    return static_network.taken_off(view, host, member.fabric_interface, address)
 
 
 def _reason(view: View, host: str) -> tuple[str, str]:
@@ -182,7 +195,7 @@ def _repair(view: View, host: str) -> Repair:
     said, wanted = view.static[host]["nccl"], view.members[host].fabric_interface
     setting = said["settings"].get(SOCKET_IFNAME)
     if said["interface"] == wanted:
-        return Repair(FIX_ADDRESS, "static_network", {})
+        return Repair(FIX_ADDRESS, "", {})
     if setting is None:
         return Repair(FIX_NONE, "launcher", {})
     names = exact(setting["value"])

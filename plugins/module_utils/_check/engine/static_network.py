@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
@@ -23,6 +24,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
     site,
     together,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import policy_answer
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import DOWN
 
 FIX_INTERFACE = "set gpu_cluster_fabric_interface of this host to the card that holds its address on the data network"
 FIX_CARD = "plug it in, or name another card in gpu_cluster_fabric_interface; `ip -br link` on the node lists them"
@@ -33,9 +36,7 @@ FIX_UP = (
 FIX_ADDRESS = "list the card and its address in static_network_interfaces of this host, and run role static_network"
 FIX_TWICE = "take the address off the host that must not have it; role static_network gives each host its own"
 FIX_FOREIGN = "find the machine with this hardware address (the switch knows its port) and give it another address"
-FIX_MTU = (
-    "set the same mtu in static_network_interfaces of all hosts, and run the site playbook with --tags static_network"
-)
+FIX_MTU = "set the same mtu in static_network_interfaces of all hosts: without one there, it is lost at the next start"
 FIX_RAILS = (
     "list all cards of that subnet in static_network_interfaces: each gets its own routing table and these values"
 )
@@ -73,13 +74,16 @@ def _card(view: View, host: str) -> list[Finding]:
         cause = (
             f"{host} tells of no interface at all, so not of {name}: `ip -j address show` failed there, or found none"
         )
-        return [_found(host, "GC-NODE-003", cause, FIX_IP, "static_network")]
+        return [_found(host, "GC-NODE-003", cause, FIX_IP)]
     if link is None:
         cause = f"{host} has no interface {name}; it has {listed(view.static[host]['present'])}"
-        return [_found(host, "GC-NODE-003", cause, FIX_CARD, "static_network,nccl,openmpi,launcher")]
+        return [replace(_found(host, "GC-NODE-003", cause, FIX_CARD), look=fixes.look((host,), "ip -br link"))]
     if link["state"] != "up":
         cause = f"the interface {name} of {host} is {'down' if link['state'] == 'down' else 'up, and has no carrier'}"
-        return [_found(host, "GC-NODE-003", cause, FIX_UP, "static_network")]
+        # What has no carrier is up already.
+        tag = "static_network" if link["state"] == DOWN else ""
+        found = _found(host, "GC-NODE-003", cause, FIX_UP, tag)
+        return [replace(found, look=fixes.look((host,), f"ip -s link show dev {name}"))]
     if address not in bare(link["addresses"]):
         has = listed(link["addresses"]) or "no address"
         cause = f"the interface {name} of {host} does not have {address}; it has {has}"
@@ -123,7 +127,7 @@ def _found(
     number: str,
     cause: str,
     fix: str,
-    tag: str,
+    tag: str = "",
     variables: dict[str, object] | None = None,
     severity: str = "",
     cuts: tuple[tuple[str, str], ...] | None = None,
@@ -136,7 +140,7 @@ def _found(
         fix,
         confidence=READ,
         variables={host: variables} if variables else {},
-        command=site(tag, (host,)),
+        command=site(tag, (host,)) if tag else "",
         reproduce=again((host,)),
         severity=severity,
         cuts=(((host, ""),) if severity != WARNING else ()) if cuts is None else cuts,
@@ -149,7 +153,7 @@ def _held_again(view: View, host: str) -> list[Finding]:
     for name, link in view.static[host]["interfaces"].items():
         for address in bare(link["duplicated"]):
             cause = f"{host} cannot use {address} on {name}: somebody else on that network has it"
-            found.append(_found(host, "GC-NODE-007", cause, FIX_FOREIGN, "static_network"))
+            found.append(_found(host, "GC-NODE-007", cause, FIX_FOREIGN))
     return found
 
 
@@ -164,8 +168,24 @@ def _members_twice(view: View) -> list[Finding]:
                 if owner != host:
                     cause = f"{host} has {address} on {name}, which is the address of {owner}"
                     both = ((host, ""), (owner, ""))
-                    found.append(_found(host, "GC-NODE-007", cause, FIX_TWICE, "static_network", cuts=both))
+                    away = taken_off(view, host, name, address)
+                    found.append(replace(_found(host, "GC-NODE-007", cause, FIX_TWICE, cuts=both), command=away))
     return found
+
+
+def taken_off(view: View, host: str, name: str, address: str) -> str:
+    """What takes an address off an interface of a node; no role takes off what it did not put there.
+
+    With the first address of a network the kernel takes the others of it too, which the role then puts back.
+    """
+    all_of_them = view.static[host]["interfaces"].get(name, {}).get("addresses", [])
+    held = [one for one in all_of_them if one.partition("/")[0] == address]
+    if not held or not policy_answer.word(name):
+        return ""
+    networks = {ipaddress.ip_interface(one).network for one in held}
+    beside = any(ipaddress.ip_interface(one).network in networks for one in all_of_them if one not in held)
+    away = fixes.run([host], " && ".join(f"ip address del {one} dev {name}" for one in held))
+    return f"{away} && {site('static_network', (host,))}" if beside else away
 
 
 def _foreign(view: View) -> list[Finding]:
@@ -233,10 +253,17 @@ def _mtu(view: View) -> list[Finding]:
             FIX_MTU,
             tuple(f"{host}: {view.members[host].fabric_interface} {size}" for host, size in sizes.items()),
             confidence=READ,
-            command=site("static_network", culprits or list(sizes)),
+            command=_sized(view, culprits, usual),
+            look=fixes.look(list(sizes)[: fixes.LISTED], "ip -br -d link"),
             reproduce=again(compared),
         )
     ]
+
+
+def _sized(view: View, culprits: Sequence[str], size: int) -> str:
+    """What gives the cards of these nodes the MTU of the others; no role does without one in the inventory."""
+    cards = together((view.members[host].fabric_interface, host) for host in culprits)
+    return " && ".join(fixes.run(hosts, f"ip link set dev {card} mtu {size}") for card, hosts in cards.items())
 
 
 def _shared_subnet(view: View) -> list[Finding]:

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.fixes import without_override
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR, WARNING
@@ -80,7 +82,7 @@ def _finding(
     hosts: list[str],
     cause: str,
     fix: str,
-    tag: str,
+    tag: str = "",
     variables: Mapping[str, Any] | None = None,
     evidence: tuple[str, ...] = (),
     severity: str = "",
@@ -93,7 +95,7 @@ def _finding(
         evidence,
         confidence=READ,
         variables=dict.fromkeys(hosts, variables) if variables else {},
-        command=site(tag, hosts),
+        command=site(tag, hosts) if tag else "",
         reproduce=again(hosts),
         severity=severity,
     )
@@ -289,7 +291,7 @@ def _disk(view: View) -> list[Finding]:
             f"{path} on {listed(hosts)} has {free} MiB free, the check needs {NEEDED_BYTES // MIB}",
             FIX_DISK,
             confidence=READ,
-            look="df -h /run; df -i /run",
+            look=fixes.run(hosts, "df -h /run; df -i /run; du -xsh /run/*"),
             reproduce=again(hosts),
         )
         for (path, free), hosts in together(pairs).items()
@@ -303,4 +305,5 @@ def _denials(view: View) -> list[Finding]:
         return []
     words = ", ".join(f"{count} on {host}" for host, count in counts.items())
     cause = f"SELinux refused accesses in the last {DENIAL_MINUTES} minutes: {words}"
-    return [_finding("GC-NODE-014", list(counts), cause, FIX_DENIALS, "selinux_policy")]
+    shown = fixes.look(list(counts), "ausearch -m AVC,USER_AVC -ts recent -i")
+    return [replace(_finding("GC-NODE-014", list(counts), cause, FIX_DENIALS), look=shown)]

@@ -9,19 +9,18 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import static_network
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import static_network, way_repair
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import LINK, Finding, Subject
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.static_view import (
     READ,
     View,
     again,
-    site,
     together,
 )
 
 FIX_WAY = (
-    "look at `ip route get` and `ip rule` on the node; role static_network puts addresses and routes of "
-    "static_network_interfaces in force, a route of somebody else has to go"
+    "a route or a rule of somebody else has to go, also where it is written for the next start; `ip route get` and "
+    "`ip rule` show it; those of the inventory are in static_network_interfaces"
 )
 FIX_GATEWAY = "give both ends the same prefix length and the same routes, in static_network_interfaces"
 FIX_MTU = (
@@ -88,7 +87,8 @@ def _elsewhere_finding(view: View, host: str, way: Way, peers: list[str]) -> Fin
         tuple(f"{peer}: {view.static[host]['routes'][peer]['address']}" for peer in peers),
         subject=Subject(LINK, (host, peers[0])) if len(peers) == 1 and len(view.members) > 2 else None,
         confidence=READ,
-        command=site("static_network", (host,)),
+        command=way_repair.command(view, host, peers),
+        look=way_repair.look(host, view.static[host]["routes"][peers[0]]["address"]),
         reproduce=again((host,)),
         cuts=tuple((host, peer) for peer in peers),
     )
@@ -110,7 +110,8 @@ def _one_sided(view: View) -> list[Finding]:
             FIX_GATEWAY,
             tuple(f"{peer}: {view.static[host]['routes'][peer]['address']}" for peer in peers),
             confidence=READ,
-            command=site("static_network", (host,)),
+            command=way_repair.command(view, host, peers),
+            look=way_repair.look(host, view.static[host]["routes"][peers[0]]["address"]),
             reproduce=again((host, *peers)),
         )
         for (host, gateway), peers in sided.items()
@@ -132,7 +133,8 @@ def _narrow(view: View) -> list[Finding]:
             f"packets from {host} to {listed(peers)} are kept to {mtu} bytes, {card} takes {most}",
             FIX_MTU,
             confidence=READ,
-            command=site("static_network", (host,)),
+            command=way_repair.command(view, host, peers) or way_repair.forget(view, host, peers),
+            look=way_repair.look(host, view.static[host]["routes"][peers[0]]["address"]),
             reproduce=again((host, *peers)),
         )
         for (host, card, mtu, most), peers in narrow.items()

@@ -30,6 +30,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_fi
 
 #: What each node may have for itself: names of its cards and files, how it is called, and how much it logs.
 OF_A_NODE = re.compile(r".*_(IFNAME|FILE|PATH|PKEY|CERT)|NCCL_(IB_HCA|COMM_ID|HOSTID|DEBUG|DEBUG_SUBSYS)")
+#: What may stand in a command.
+NAME = re.compile(r"[A-Z][A-Z0-9_]{1,63}")
 FIX = (
     f"let role launcher write the environment of jobs again, and take out of {OF_SESSIONS} what was set there by hand; "
     "what one node is to have for itself belongs into its launcher_host_environment"
@@ -39,7 +41,7 @@ FIX = (
 class Odd(NamedTuple):
     """A variable of a node that differs.  has, wanted: in words.  others: those who have what is usual.
 
-    ours: whether role launcher changes it.
+    ours: whether role launcher changes it.  extra: whether it only has to go from the file of sessions.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Odd(NamedTuple):
     wanted: str
     others: tuple[str, ...]
     ours: bool
+    extra: bool = False
 
 
 def findings(view: View, pins: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
@@ -78,8 +81,18 @@ def _odd(view: View, name: str, inventory: Mapping[str, Mapping[str, str]]) -> d
     for host in few:
         usual = f"{len(many)} of {len(free)} nodes have {free[many[0]] or 'none'}"
         ours = ENVIRONMENT in (said[host]["source"], "" if said[host]["source"] else said[many[0]]["source"])
-        found[host] = Odd(name, has[host], usual, tuple(many), ours)
+        extra = said[host]["source"] == OF_SESSIONS and not free[many[0]] and bool(NAME.fullmatch(name))
+        found[host] = Odd(name, has[host], usual, tuple(many), ours, extra)
     return found
+
+
+def _command(odd: list[Odd], hosts: list[str]) -> str:
+    """What mends all of it; empty where somebody has to decide."""
+    if not all(one.ours or one.extra for one in odd):
+        return ""
+    extra = [one.name for one in odd if one.extra]
+    steps = [fixes.run(hosts, fixes.without_variable(OF_SESSIONS, extra))] if extra else []
+    return " && ".join([*steps, *([site("launcher", hosts)] if any(one.ours for one in odd) else [])])
 
 
 def _finding(odd: list[Odd], hosts: list[str]) -> Finding:
@@ -94,8 +107,7 @@ def _finding(odd: list[Odd], hosts: list[str]) -> Finding:
         f"jobs on {listed(hosts)} get other variables than they should: {words}",
         FIX,
         confidence=READ,
-        command=site("launcher", hosts)
-        if any(one.ours for one in odd)
-        else fixes.look(hosts, f"grep -n {names} {OF_SESSIONS}"),
+        command=_command(odd, hosts),
+        look=fixes.look(hosts, f"grep -n {names} {OF_SESSIONS} {ENVIRONMENT}"),
         reproduce=again(list(dict.fromkeys((*hosts, *others)))),
     )

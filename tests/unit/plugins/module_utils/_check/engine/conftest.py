@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 import pytest
+from lab_printed_commands import ELSEWHERE, TRIED, is_complete
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import diagnosis, static_findings
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
@@ -89,6 +90,7 @@ class Sample:
             "resolves": {member["name"]: [member["fabric_address"]] for member in self.members},
             "resolve_errors": {},
             "hosts_file": {},
+            "name_sources": ["files", "dns"],
             "interfaces": {
                 "eth0": dict(CARD, **SYSCTLS, mac=mac(100 + number), addresses=[f"198.51.100.{number}/24"]),
                 "fab0": dict(CARD, **SYSCTLS, mac=mac(number), addresses=[f"192.0.2.{number}/24"]),
@@ -106,6 +108,7 @@ class Sample:
                 }
                 for one in others
             },
+            "policy": {"rules": [], "routes": {}},
             "neighbours": {one["fabric_address"]: mac(int(one["name"][1:])) for one in others},
             "fixed_neighbours": {},
             "packet_programs": [],
@@ -182,3 +185,19 @@ def sample() -> Sample:
 @pytest.fixture
 def make_sample() -> type[Sample]:
     return Sample
+
+
+@pytest.fixture(autouse=True)
+def commands_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No finding that a test sees has a command which nobody has tried, or which cannot be run as it stands."""
+    made = Finding.__post_init__
+
+    def look(one: Finding) -> None:
+        made(one)
+        if one.command:
+            assert one.id in TRIED or one.id in ELSEWHERE, (
+                f"{one.id} has a command: molecule/cluster/lab_printed_commands.py"
+            )
+            assert one.command.startswith(("ansible-playbook site.yml -i ", "ansible ")) and is_complete(one.command)
+
+    monkeypatch.setattr(Finding, "__post_init__", look)

@@ -5,6 +5,11 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
+import pytest
+
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes
 
 
@@ -30,3 +35,24 @@ def test_the_inventory_is_named_as_it_would_be_typed() -> None:
     assert fixes.inventory([], "/home/me") == fixes.INVENTORY
     assert fixes.inventory(["/home/me/prod", "/home/me/my site/hosts"], "/home/me") == "-i prod -i 'my site/hosts'"
     assert fixes.inventory(["/etc/ansible/hosts", "n1,n2,"], "/home/me") == "-i /etc/ansible/hosts -i n1,n2,"
+
+
+@pytest.mark.parametrize("word", ['a"b', "$(x)", "`x`", "a\\b", "a!b", "a\nb", "{{ x }}", "{% x %}", ""])
+def test_what_a_shell_or_ansible_would_read_makes_no_command(word: str) -> None:
+    assert fixes.run(["n1"], word) == ""
+    assert fixes.run([], "true") == ""
+
+
+def test_a_command_of_the_tables_runs_on_its_nodes() -> None:
+    assert fixes.at(["n1"], "modprobe x && true") == (
+        'ansible n1 -i <inventory> --become -m ansible.builtin.shell -a "modprobe x && true"'
+    )
+    assert fixes.at(["n1"], fixes.site("nccl")) == fixes.site("nccl") and fixes.at([], "modprobe x") == ""
+
+
+def test_a_variable_is_taken_out_of_a_file_in_each_way_to_write_it(tmp_path: Path) -> None:
+    file = tmp_path / "environment"
+    file.write_text("A=1\nexport  B = 2\nBB=3\n  B=4\nC=B=5\n# B=6\n")
+    command = fixes.run(["n1"], fixes.without_variable(str(file), ["B", "A"]))
+    subprocess.run(["sh", "-c", command.partition('-a "')[2].rstrip('"')], check=True)
+    assert file.read_text() == "BB=3\nC=B=5\n# B=6\n"

@@ -218,7 +218,7 @@ def test_one_node_with_another_version(path: str, value: Any, number: str, sever
         # No variable of ours: the build of torch comes from the index, and a MTU stands in a list of interfaces.
         ("torch.version", "2.13.0+cpu", {}, "torch_runtime"),
         ("nccl.torch", "2.27.5", {}, "torch_runtime"),
-        ("nics.0.mtu", 1500, {}, "static_network"),
+        ("nics.0.mtu", 1500, {}, ""),
         ("kernel.running", "5.14.0-427.el9.x86_64", {}, ""),
     ],
 )

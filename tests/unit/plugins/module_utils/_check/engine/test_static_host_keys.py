@@ -31,7 +31,8 @@ def test_an_old_key_is_a_warning_with_its_place_and_both_keys(sample: Any) -> No
         f"{OF_TRAIN}:1: ED25519 SHA256:old for n2; n2 has ED25519 SHA256:n2",
         f"{OF_ALL}:1: ED25519 SHA256:old for 192.0.2.2; n2 has ED25519 SHA256:n2",
     )
-    assert one.command == (f"runuser -u train -- ssh-keygen -R n2 -f {OF_TRAIN}; ssh-keygen -R 192.0.2.2 -f {OF_ALL}")
+    steps = f"runuser -u train -- ssh-keygen -R n2 -f {OF_TRAIN}; ssh-keygen -R 192.0.2.2 -f {OF_ALL}"
+    assert one.command == f'ansible n1 -i <inventory> --become -m ansible.builtin.shell -a "{steps}"'
     assert one.variables == {} and sample.again(one) == [("GC-SSH-005", "warning", ("n1",))]
 
 
@@ -40,7 +41,7 @@ def test_roots_own_file_and_another_port(sample: Any) -> None:
         kept("n2", "old", name="[n2]:2222", user="root", path="/admin/.ssh/known_hosts")
     ]
     (one,) = sample.findings()
-    assert one.command == "ssh-keygen -R '[n2]:2222' -f /admin/.ssh/known_hosts"
+    assert one.command.endswith("-a \"ssh-keygen -R '[n2]:2222' -f /admin/.ssh/known_hosts\"")
     assert one.cause.endswith("ssh of root refuses to log in there")
 
 

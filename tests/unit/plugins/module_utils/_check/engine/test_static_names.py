@@ -119,3 +119,34 @@ def test_a_host_name_that_the_inventory_does_not_know(sample: Any, addresses: li
         [("GC-NODE-001", "warning", ("n2",))] if told else []
     )
     assert all(one.variables == {"n2": {"static_network_hostname": "n2"}} for one in found)
+
+
+@pytest.mark.parametrize(
+    ("sources", "command"),
+    [
+        (["dns"], "s/^[[:space:]]*hosts:[[:space:]]*/hosts: files /"),
+        (["dns", "[!UNAVAIL=return]", "files"], "s/^[[:space:]]*hosts:[[:space:]]*/hosts: files /"),
+        ([], "s/^[[:space:]]*hosts:[[:space:]]*/hosts: files /"),
+        (None, "1i hosts: files dns"),
+    ],
+)
+def test_a_line_that_nobody_reads_is_not_written_again(sample: Any, sources: Any, command: str) -> None:
+    """The role finds it as it should be, and changes nothing."""
+    sample.static["n1"]["name_sources"] = sources
+    sample.static["n1"]["resolves"]["n3"] = []
+    sample.static["n1"]["resolve_errors"]["n3"] = "Name or service not known"
+    sample.static["n1"]["hosts_file"] = {"n3": [{"line": 6, "address": "192.0.2.3"}]}
+    (one,) = sample.findings()
+    assert one.id == "GC-NODE-002" and one.variables == {} and "nsswitch.conf" in one.fix
+    assert one.command.startswith("ansible n1 ") and command in one.command and "cluster_hosts" not in one.command
+    # Without the line, both are needed.
+    sample.static["n1"]["hosts_file"] = {}
+    (one,) = sample.findings()
+    assert command in one.command and one.command.endswith(" --tags cluster_hosts --limit n1")
+
+
+def test_no_command_where_the_right_line_is_read_and_helps_nothing(sample: Any) -> None:
+    sample.static["n1"]["resolves"]["n3"] = []
+    sample.static["n1"]["hosts_file"] = {"n3": [{"line": 6, "address": "192.0.2.3"}]}
+    (one,) = sample.findings()
+    assert one.command == "" and one.variables == {} and "getent ahosts n3" in one.look
