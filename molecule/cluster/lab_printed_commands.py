@@ -85,6 +85,20 @@ FAULTS = (
         roles="static_network",
     ),
     Fault("another MTU", "GC-NODE-008", "ip link set fab0 mtu 1400", "ip link set fab0 mtu 1500"),
+    # Hardware addresses.
+    Fault("ARP off", "GC-NODE-026", "ip link set fab0 arp off", "ip link set fab0 arp on"),
+    Fault(
+        "no answer to ARP",
+        "GC-NODE-026",
+        "sysctl -qw net.ipv4.conf.fab0.arp_ignore=8",
+        "sysctl -qw net.ipv4.conf.fab0.arp_ignore=0",
+    ),
+    Fault(
+        "a fixed neighbour",
+        "GC-NODE-026",
+        "ip neighbour replace {address} lladdr 02:00:00:00:de:ad dev fab0 nud permanent",
+        "ip neighbour del {address} dev fab0",
+    ),
     # Rules and routes.
     Fault("a blackhole", "GC-NODE-005", "ip route add blackhole {address}/32", "ip route del blackhole {address}/32"),
     Fault(
@@ -165,6 +179,13 @@ FAULTS = (
         "GC-NODE-010",
         f"sysctl -qw {SYSCTL}='40000 50000'",
         f"sysctl -qw {SYSCTL}='32768 60999'",
+    ),
+    Fault(
+        "a small receive buffer",
+        "GC-NODE-024",
+        "sysctl -qw net.ipv4.tcp_rmem='4096 4096 4096'",
+        "sysctl -qw net.ipv4.tcp_rmem='4096 131072 6291456'",
+        roles="kernel_tuning",
     ),
     Fault(
         "no reserved ports",
@@ -266,6 +287,10 @@ FAULTS = (
         whole=True,
     ),
     # ssh.
+    Fault("an expired account", "GC-SSH-006", "chage -E 1 train", "chage -E -1 train"),
+    Fault("a password to change", "GC-SSH-006", "chage -d 0 train", "chage -d -1 train"),
+    Fault("logins closed", "GC-SSH-006", "echo closed > /etc/nologin", "rm -f /etc/nologin"),
+    Fault("a shell that ends", "GC-SSH-006", "usermod -s /usr/sbin/nologin train", "usermod -s /bin/bash train"),
     Fault("no certificate", "GC-SSH-003", f"rm -f {HOST_CERTIFICATE}", "true", roles="ssh_mesh"),
     Fault("a broken certificate", "GC-SSH-001", f"echo broken > {HOST_CERTIFICATE}", "true", roles="ssh_mesh"),
     Fault(

@@ -118,7 +118,7 @@ ANSWERS = (
         f"getent shadow {USER} > /run/shadow.kept; usermod -p '!' {USER}",
         f"usermod -p '*' {USER}; {SETTINGS_GONE}",
         f"the account {USER} is locked",
-        f"usermod -p * {USER}",
+        f"usermod -p '*' {USER}",
         "Permission denied",
     ),
     Answer(

@@ -29,7 +29,7 @@ MEANINGS = {
     "EHOSTUNREACH": "a route or rule with 'unreachable'",
     "EINVAL": "a route or rule with 'blackhole'",
     "ENETDOWN": "the card is down",
-    "ENETUNREACH": "no route",
+    "ENETUNREACH": "there is no route",
     "ENODEV": "the card is gone",
     "EPERM": "a policy or a filter for outgoing packets",
 }

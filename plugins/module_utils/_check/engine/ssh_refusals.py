@@ -159,7 +159,7 @@ def _of_account(said: Mapping[str, Any]) -> list[Reason]:
     with_pam = sshd.one(said["settings"], "usepam") != "no"
     if shadow and shadow["locked"] and not with_pam:
         fix = "unlock it, with a password that nobody has, or set UsePAM yes"
-        found.append(Reason(f"the account {user} is locked", fix, f"usermod -p * {user}"))
+        found.append(Reason(f"the account {user} is locked", fix, f"usermod -p '*' {user}"))
     if not shell["works"]:
         fix = "give the user a shell that is there"
         found.append(Reason(f"the shell {shell['path']} is missing", fix, f"usermod -s /bin/bash {user}"))

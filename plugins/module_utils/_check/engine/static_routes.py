@@ -29,6 +29,15 @@ FIX_MTU = (
 )
 
 
+#: What the kernel says of a way, and what it comes from: ip-route(8), ip-rule(8).
+MEANINGS = {
+    "Invalid argument": "a route or rule with 'blackhole'",
+    "Permission denied": "a route or rule with 'prohibit'",
+    "No route to host": "a route or rule with 'unreachable'",
+    "Network is unreachable": "there is no route",
+}
+
+
 class Way(NamedTuple):
     """How a node reaches a peer, without what differs from peer to peer."""
 
@@ -72,7 +81,7 @@ def _elsewhere_finding(view: View, host: str, way: Way, peers: list[str]) -> Fin
     member = view.members[host]
     expected = f"expected {member.fabric_interface} and {member.fabric_address}"
     if way.error:
-        cause = f"{host} has no way to {listed(peers)}: {way.error}"
+        cause = f"{host} has no way to {listed(peers)}: {_in_words(way.error)}"
     elif way.interface != member.fabric_interface:
         cause = (
             f"{host} reaches {listed(peers)} through {way.interface} with the source address {way.source}; {expected}"
@@ -92,6 +101,13 @@ def _elsewhere_finding(view: View, host: str, way: Way, peers: list[str]) -> Fin
         reproduce=again((host,)),
         cuts=tuple((host, peer) for peer in peers),
     )
+
+
+def _in_words(error: str) -> str:
+    """What the error comes from, where that is known, and the error."""
+    said = error.removeprefix("RTNETLINK answers: ")
+    meaning = next((meaning for words, meaning in MEANINGS.items() if said.startswith(words)), "")
+    return f"{meaning} ({said})" if meaning else said
 
 
 def _one_sided(view: View) -> list[Finding]:

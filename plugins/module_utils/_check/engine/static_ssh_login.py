@@ -99,7 +99,7 @@ def _refused(reason: Reason, hosts: Sequence[str], failed: Mapping[str, tuple[st
         reason.fix,
         tuple(line for target, (source, tried) in met.items() for line in _seen(source, target, tried)),
         confidence=READ,
-        command=fixes.look(hosts, reason.command) if reason.command else "",
+        command=fixes.run(hosts, reason.command),
         # Each is asked by the one before it.
         reproduce=again(list(dict.fromkeys((*hosts, *(source for source, _tried in met.values()))))),
         severity=ERROR if met else WARNING,

@@ -112,7 +112,7 @@ def _link(
         (f"{len(cause.links)} of {cause.of} links; medians", f"the earlier run: {before['started']}"),
         Subject(_KINDS.get(cause.kind, finding.GROUP), cause.nodes, label=", ".join(one.text for one in cause.labels)),
         confidence=round(0.6 * cause.share, 2),
-        command=fixes.look(cause.nodes[: fixes.LISTED], "ip -s -s link"),
+        look=fixes.look(cause.nodes[: fixes.LISTED], "ip -s -s link"),
         reproduce=fixes.check(
             () if everybody else [host for host in hosts if host in {one for ends in cause.links for one in ends}]
         ),

@@ -325,7 +325,7 @@ ACCOUNT = (
         PEER,
         "sshd of a node wants a kind of login from this user that it does not offer (AuthenticationMethods)",
         fix="let publickey be enough for the job's user in /etc/ssh/sshd_config of that node, and reload sshd",
-        command="sshd -T | grep -i authenticationmethods",
+        look="sshd -T | grep -i authenticationmethods",
     ),
     Text(
         r"(?:[\w.-]{1,64}@(?P<host>[^\s:]{1,255}): )?Permission denied \([a-z-]+(?:,[a-z-]+)*\)"

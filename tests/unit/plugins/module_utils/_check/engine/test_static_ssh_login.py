@@ -45,7 +45,7 @@ def has(sample: Any, name: str = "n2", settings: dict[str, list[str]] | None = N
         ({"shadow": {**DAYS, "expires": 20499}}, "the account train has expired", "chage -E -1 train"),
         ({"shadow": {**DAYS, "changed": 0}}, "the password of train has to be changed first", "chage -d -1 train"),
         ({"shadow": DAYS}, "the password of train has expired", "chage -M -1 train"),
-        ({"settings": {"usepam": ["no"]}}, "the account train is locked", "usermod -p * train"),
+        ({"settings": {"usepam": ["no"]}}, "the account train is locked", "usermod -p '*' train"),
         ({"keys": False}, "sshd trusts no authority there (TrustedUserCAKeys)", ""),
         (
             {"keys": True, "writable": [{"path": "/home/train", "why": "has mode 775"}]},
