@@ -36,8 +36,9 @@ class Fault(NamedTuple):
 
     make, undo: of the shell, on the node; undo has to work on a node that is mended too.  ``node``, ``peer`` and
     ``third`` stand for names, ``own`` and ``address`` for the fabric addresses of the first two, ``net`` for their
-    network.  whole: whether it takes a whole check to find it.  variables: of the node in the inventory, before.
-    before: tags of roles that run with them first.  roles: tags of those that put the node back in the end.
+    network.  whole: whether it takes a whole check to find it.  variables: of the node in the inventory, before;
+    of_all: of all nodes, which all get the roles then.  before: tags of roles that run with them first.  roles: tags of
+    those that put the node back in the end.
     """
 
     name: str
@@ -46,13 +47,16 @@ class Fault(NamedTuple):
     undo: str
     whole: bool = False
     variables: dict[str, Any] | None = None
+    of_all: dict[str, Any] | None = None
     before: str = ""
     roles: str = ""
     arguments: tuple[str, ...] = ()
 
     def inventory(self, node: str) -> dict[str, Any]:
         """The inventory beside that of the lab."""
-        return {"gpu_cluster": {"hosts": {node: self.variables}}} if self.variables else {}
+        own = {"hosts": {node: self.variables}} if self.variables else {}
+        group = {**own, **({"vars": self.of_all} if self.of_all else {})}
+        return {"gpu_cluster": group} if group else {}
 
 
 def of_file(name: str, finding: str, file: str, change: str, **more: Any) -> Fault:
@@ -192,6 +196,8 @@ FAULTS = (
         "GC-NODE-011",
         "sysctl -qw net.ipv4.ip_local_reserved_ports=",
         "true",
+        of_all={"gpu_cluster_ports": {"reserved": ["40000-40009"]}},
+        before="kernel_tuning",
         roles="kernel_tuning",
     ),
     Fault(

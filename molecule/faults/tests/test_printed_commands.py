@@ -20,7 +20,6 @@ import pytest
 from lab_cluster import PROJECT, Cluster, Ended, environment, patience
 from lab_printed_commands import FAULTS, Fault
 
-pytestmark = pytest.mark.long
 SEED = int(os.environ.get("PRINTED_COMMANDS_SEED") or time.time_ns() % 10**6)
 COMMAND_SECONDS = 240
 
@@ -60,10 +59,11 @@ def test_the_command_that_a_finding_prints_mends_its_fault(cluster: Cluster, var
     given = words(cluster, f"{SEED} {fault.name}")
     print(f"PRINTED_COMMANDS_SEED={SEED}: {given}")
     node, mended = given["node"], False
+    limit = () if fault.of_all else ("--limit", node)
     variables.write_text(json.dumps(fault.inventory(node)))
     try:
         if fault.before:
-            run = cluster.play("site.yml", "-i", str(variables), "--tags", fault.before, "--limit", node)
+            run = cluster.play("site.yml", "-i", str(variables), "--tags", fault.before, *limit)
             assert run.code == 0, run.text
         cluster.shell(node, fault.make.format(**given))
         before = look(cluster, fault, variables)
@@ -92,5 +92,5 @@ def test_the_command_that_a_finding_prints_mends_its_fault(cluster: Cluster, var
         variables.write_text("{}")
         # With the variables of before, or as far as the command did not come.
         if fault.roles and (fault.before or not mended):
-            back = cluster.play("site.yml", "--tags", fault.roles, "--limit", node)
+            back = cluster.play("site.yml", "--tags", fault.roles, *limit)
             assert back.code == 0, back.text

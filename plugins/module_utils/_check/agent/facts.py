@@ -82,7 +82,9 @@ def look(
     of_job = facts_job.Look(user, job_variables.values())
     peer = next((facts_ssh_login.Peer(name, address) for name, address in peers.items() if name == login_to), None)
     login = facts_ssh_login.Login(user, peer, plan["ssh"], job_variables.values())
-    resolver = facts_names.Resolver([hostname, *(str(member["name"]) for member in members)])
+    sources = facts_names.sources(read(facts_names.NSSWITCH))
+    asked = [hostname, *(str(member["name"]) for member in members)]
+    resolver = facts_names.Resolver(asked, None if sources != [] else facts_names.refuse)
 
     listed = _said(run, facts_interfaces.ADDRESSES)
     links = facts_interfaces.parse(listed, [str(own["fabric_interface"])], read)
@@ -129,7 +131,7 @@ def look(
     resolved, errors = resolver.results(NAME_SECONDS)
     found["resolves"], found["resolve_errors"] = resolved, errors
     found["hosts_file"] = facts_names.hosts_lines(read(facts_names.HOSTS), _unexpected(resolved, members))
-    found["name_sources"] = facts_names.sources(read(facts_names.NSSWITCH))
+    found["name_sources"] = sources
     # The clock as it was at the beginning, and how long ago that is.
     found["epoch"], found["seconds"] = began, time.monotonic() - started
     return found
