@@ -260,6 +260,7 @@ def faulty() -> Report:
             Subject(LINK, ("gpu05", "gpu07")),
             0.8,
             reproduce=f"{CHECK} --limit gpu05,gpu07",
+            look='ansible gpu05,gpu07 -i prod --become -m ansible.builtin.command -a "ip -s -s link"',
         ),
         Finding(
             "GC-VER-010",

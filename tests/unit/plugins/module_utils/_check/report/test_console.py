@@ -32,6 +32,7 @@ def test_a_finding_says_what_why_not_what_else_and_how_to_mend_it() -> None:
         '  set for group gpu_cluster:\n    gpu_cluster_ports:\n      ephemeral: "32768-60999"\n',
         "  set for host gpu06:\n    static_network_interfaces:\n",
         "  run: ansible-playbook site.yml -i prod --tags cluster_firewall --limit gpu03\n",
+        '  look: ansible gpu05,gpu07 -i prod --become -m ansible.builtin.command -a "ip -s -s link"\n',
         "  see it again: ansible-playbook baremetal.gpu_cluster.check -i prod --limit gpu01,gpu03\n",
     ):
         assert part in text
