@@ -248,10 +248,8 @@ def _ssh(results: Results, known: Sequence[Finding]) -> Outcome | None:
     fix, command = (match.fix, fixes.at(named, match.command)) if match else (cause.fix, cause.command)
     look = match.look if match else cause.look
     if of_daemon:
-        missing = bad[0]["code"] == mpi_output.NO_DAEMON
-        fix = FIX_DAEMON[bad[0]["code"]]
-        command = fixes.site("openmpi", hosts) if missing else ""
-        look = "" if missing else fixes.look(hosts, "rpm -V openmpi")
+        # Where the package is not there, the matrix of versions has the command; where it is, no role puts a file back.
+        fix, command, look = FIX_DAEMON[bad[0]["code"]], "", fixes.look(hosts, "rpm -V openmpi")
     return [_finding(results, START, named, what, fix, confidence, subject, evidence, command, look=look)], None
 
 
