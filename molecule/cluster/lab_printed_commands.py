@@ -283,6 +283,7 @@ FAULTS = (
         "sysctl -qw net.ipv4.conf.fab0.rp_filter=1 net.ipv4.conf.fab9.rp_filter=1",
         "ip link del fab9; sysctl -qw net.ipv4.conf.fab0.rp_filter=0 net.ipv4.conf.fab0.arp_ignore=0 "
         "net.ipv4.conf.fab0.arp_announce=0",
+        roles="kernel_tuning",
     ),
     # Open MPI.
     of_file(

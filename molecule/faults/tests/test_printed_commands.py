@@ -58,7 +58,7 @@ def named(ended: Ended) -> list[tuple[str, list[str], str]]:
 def test_the_command_that_a_finding_prints_mends_its_fault(cluster: Cluster, variables: Path, fault: Fault) -> None:
     given = words(cluster, f"{SEED} {fault.name}")
     print(f"PRINTED_COMMANDS_SEED={SEED}: {given}")
-    node, mended = given["node"], False
+    node, mended, edited = given["node"], False, False
     limit = () if fault.of_all else ("--limit", node)
     variables.write_text(json.dumps(fault.inventory(node)))
     try:
@@ -72,6 +72,7 @@ def test_the_command_that_a_finding_prints_mends_its_fault(cluster: Cluster, var
         for one in found:
             # As a person does: what is to be set, then what is to be run, in the folder where the check was started.
             if one["variables"]:
+                edited = True
                 variables.write_text(json.dumps({"gpu_cluster": {"hosts": one["variables"]}}))
             assert one["command"], one
             ended = subprocess.run(
@@ -90,7 +91,7 @@ def test_the_command_that_a_finding_prints_mends_its_fault(cluster: Cluster, var
     finally:
         cluster.shell(node, f"{{ {fault.undo.format(**given)}; }} >/dev/null 2>&1; true")
         variables.write_text("{}")
-        # With the variables of before, or as far as the command did not come.
-        if fault.roles and (fault.before or not mended):
+        # With variables that are gone now, or as far as the command did not come.
+        if fault.roles and (fault.before or edited or not mended):
             back = cluster.play("site.yml", "--tags", fault.roles, *limit)
             assert back.code == 0, back.text
