@@ -13,6 +13,7 @@ import json
 import re
 from typing import Any, NamedTuple
 
+RAIL_KEYS = " ".join(f"net.ipv4.conf.fab0.{key}" for key in ("arp_ignore", "arp_announce", "rp_filter"))
 FIREWALL = "firewall-cmd -q --policy=gpu-cluster-peers"
 OPENED = (
     '--remove-rich-rule=\'rule family="ipv4" source ipset="gpu-peers" port port="32768-60999" protocol="tcp" accept\''
@@ -278,11 +279,11 @@ FAULTS = (
     Fault(
         "two cards in a network",
         "GC-NODE-009",
-        "ip link add link fab0 name fab9 type macvlan mode bridge && ip link set fab9 up && ip address add "
-        "$(echo {own} | sed 's/[0-9]*$/250/')/24 dev fab9 noprefixroute && "
+        f"sysctl {RAIL_KEYS} | tr -d ' ' > /run/gc-kept; ip link add link fab0 name fab9 type macvlan mode bridge && "
+        "ip link set fab9 up && "
+        "ip address add $(echo {own} | sed 's/[0-9]*$/250/')/24 dev fab9 noprefixroute && "
         "sysctl -qw net.ipv4.conf.fab0.rp_filter=1 net.ipv4.conf.fab9.rp_filter=1",
-        "ip link del fab9; sysctl -qw net.ipv4.conf.fab0.rp_filter=0 net.ipv4.conf.fab0.arp_ignore=0 "
-        "net.ipv4.conf.fab0.arp_announce=0",
+        "ip link del fab9; sysctl -qw $(cat /run/gc-kept); rm -f /run/gc-kept",
         roles="kernel_tuning",
     ),
     # Open MPI.
