@@ -38,6 +38,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh.fi
 ID = "GC-SSH-006"
 UNSURE = 0.6
 MOST_LINES = 5
+#: The exit status of a login that was ended because it took too long.
+NO_ANSWER = -1
 FIX_UNKNOWN = "read the log of sshd there: journalctl -u sshd -u ssh -n 30"
 #: Who gets no answer at all has it from the network, about which other findings speak.
 UNANSWERED = ("Connection timed out", "No route to host", "Network is unreachable", "Operation timed out")
@@ -115,7 +117,8 @@ def _seen(source: str, target: str, tried: Mapping[str, Any]) -> list[str]:
 def _failed(source: str, target: str, tried: Mapping[str, Any], found: Mapping[str, Any] | None) -> list[Finding]:
     """A login that failed for nothing that the facts show: the log of the node, or else what ssh printed."""
     text = sanitize.one_line(tried["text"])
-    if any(words in text for words in UNANSWERED):
+    # A node that is only slow refuses nobody.
+    if tried["code"] == NO_ANSWER or any(words in text for words in UNANSWERED):
         return []
     match = _match(str(tried["text"]))
     own = match is not None and match.text.about == SELF

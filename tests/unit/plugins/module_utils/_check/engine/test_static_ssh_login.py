@@ -151,8 +151,16 @@ def test_a_login_that_worked_refutes_no_setting_that_waits_for_a_reload(sample: 
     assert sample.found() == [("GC-SSH-006", "warning", ("n2",))]
 
 
-def test_what_gets_no_answer_is_left_to_the_network(sample: Any) -> None:
-    refuse(sample, "ssh: connect to host 192.0.2.2 port 22: Connection timed out")
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (255, "ssh: connect to host 192.0.2.2 port 22: Connection timed out"),
+        (255, "Connection timed out during banner exchange"),
+        (-1, "ssh: no answer within 5 s"),
+    ],
+)
+def test_what_gets_no_answer_is_left_to_the_network(sample: Any, code: int, text: str) -> None:
+    refuse(sample, text, code=code)
     assert sample.found() == []
 
 
