@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.cli import codes, hosts, output
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.cli import codes, hosts, output, why
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import explain, job_logs
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.explain import Cluster, Explanation
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.reading import (
@@ -187,6 +187,8 @@ def _own_limits(read: Sequence[tuple[str, job_logs.Origin, Iterable[str]]]) -> M
 
 def main(arguments: Sequence[str]) -> int:
     """The command alone, as the program gpu-cluster-explain.  Returns its exit code."""
+    if arguments and arguments[0] in why.COMMANDS:
+        return why.main(arguments)
     parser = argparse.ArgumentParser(prog=PROGRAM, description=ABOUT, allow_abbrev=False)
     add(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
