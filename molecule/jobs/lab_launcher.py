@@ -114,7 +114,8 @@ def write(cluster: Cluster, name: str, path: str, text: str) -> None:
 def prepare(cluster: Cluster) -> None:
     """A folder with the scripts, the same on all nodes."""
     scripts = {
-        name: Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("train_ddp.py", "failing.py")
+        name: Path(__file__).with_name(name).read_text(encoding="utf-8")
+        for name in ("train_ddp.py", "failing.py", "hanging.py")
     }
     for name in cluster.hosts:
         cluster.shell(name, f"rm -rf {FOLDER} && mkdir {FOLDER} && chown train: {FOLDER}")
