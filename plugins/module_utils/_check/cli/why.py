@@ -22,7 +22,7 @@ from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import payload, sanitize
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import hang_prelude, hang_stacks
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.cli import codes, output
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.cli import codes, output, torch_analyser
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import hang, hang_ranks
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import hang_answer
 
@@ -95,7 +95,7 @@ def why(args: argparse.Namespace) -> int:
     """Ask the nodes, judge, print."""
     if args.job and not JOB.fullmatch(args.job):
         raise codes.UsageError([ERR_JOB % args.job])
-    members, port = cluster(args.nodes)
+    members, port, python = cluster(args.nodes)
     ended = [int(one) for one in args.ended.split(",") if one.isdecimal() and len(one) < 8]
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         nodes = list(pool.map(lambda member: ask(member[0], member[1], port, args.job), members))
@@ -108,6 +108,8 @@ def why(args: argparse.Namespace) -> int:
             raise codes.UsageError([ERR_WHICH % ", ".join(jobs[:20])])
         raise codes.UsageError([ERR_NOT_RUNNING % (args.job, without) if args.job else ERR_NO_JOB + without])
     found = hang.judge(nodes, ended)
+    if found.suspects and not ended:  # A job that ends does not wait for a second opinion.
+        found.notes.extend(torch_analyser.opinion(python, [one for answer in answers for one in answer["ranks"]]))
     if args.json:
         listed = [{**one._asdict(), "about": [one.host] if one.host else []} for one in found.suspects]
         output.result(json.dumps({"suspects": listed, "notes": found.notes}, indent=1) + "\n")
@@ -136,20 +138,20 @@ def _short(line: str) -> str:
     return line if len(line) <= MOST_CHARACTERS else line[: MOST_CHARACTERS - 3] + "..."
 
 
-def cluster(names: str | None) -> tuple[list[tuple[str, str]], int]:
-    """Name and address of the members to ask, and the port of ssh."""
+def cluster(names: str | None) -> tuple[list[tuple[str, str]], int, str]:
+    """Name and address of the members to ask, the port of ssh, and the Python that has torch."""
     try:
         with open(CLUSTER_FILE, encoding="utf-8") as stream:
             found = json.load(stream)
         members = {str(one["name"]): str(one["address"]) for one in found["members"]}
-        port = int(found["ssh_port"])
+        port, python = int(found["ssh_port"]), str(found.get("python", ""))
     except (OSError, ValueError, LookupError, TypeError):
         raise codes.UsageError([ERR_CLUSTER % CLUSTER_FILE]) from None
     chosen = names.split(",") if names is not None else list(members)
     wrong = [ERR_NODE % (name, ", ".join(members)) for name in chosen if name not in members]
     if wrong:
         raise codes.UsageError(wrong)
-    return [(name, members[name]) for name in chosen], port
+    return [(name, members[name]) for name in chosen], port, python
 
 
 def ask(name: str, address: str, port: int, job: str) -> hang_ranks.Node:
