@@ -23,6 +23,7 @@ import yaml
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import command, payload
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import (
+    hang_prelude,
     job_question,
     launch,
     mpi_program,
@@ -82,6 +83,7 @@ SITES: dict[str, dict[str, list[ModuleType]]] = {
     "action/gpu_node_facts.py": {"sent facts": [programs.SENT["facts"], command]},
     "plugin_utils/_follow.py": {"progress of the ranks": [progress_note]},
     "module_utils/_check/cli/nodes.py": {f"sent {name}": [step, command] for name, step in nodes.SENT.items()},
+    "module_utils/_check/cli/why.py": {"what a rank loads to be asked": [hang_prelude]},
     "module_utils/_check/agent/facts_job.py": {"look of a job": [job_question]},
     "module_utils/_check/agent/facts_nccl.py": {"question to NCCL": [nccl_question]},
     "module_utils/_check/agent/launch.py": {"worker, ranks and steps": list(launch.PROGRAMS)},

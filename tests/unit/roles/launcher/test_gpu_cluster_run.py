@@ -851,6 +851,134 @@ def test_nothing_is_explained_to_who_has_stopped_the_job(running: Connected, exp
     assert running.launcher.verdict() == 130 and not any("why" in one for one in running.said)
 
 
+@pytest.fixture
+def looks(running: Connected, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An explainer that shows how it is called, and then waits until the test lets it end."""
+    path = tmp_path / "explain"
+    path.write_text(f'#!/bin/sh\nwhile [ ! -e {tmp_path}/go ]; do sleep 0.02; done\necho "called: $*"\n')
+    path.chmod(0o755)
+    monkeypatch.setattr(program, "EXPLAINER", str(path))
+    running.launcher.started, running.launcher.last_line = True, time.monotonic()
+    for rank, node in enumerate(running.launcher.nodes):
+        node.heard = time.monotonic()
+        running.launcher.on_rank(node, rank, 0)
+    return tmp_path / "go"
+
+
+def until_looked(running: Connected) -> None:
+    running.launcher.look.thread.join(10)
+
+
+def test_silent_ranks_are_looked_at_once_and_left_alone(running: Connected, looks: Path) -> None:
+    launcher = running.launcher
+    looks.write_text("")
+    launcher.watch()
+    assert launcher.look is None
+    launcher.last_line -= 601
+    for _turn in range(3):
+        launcher.watch()
+        until_looked(running)
+    called = f"called: why {launcher.job['id']} --nodes n1,n2,n3 --ended "
+    assert running.said == [f"all ranks have been silent for 601 seconds; where the ranks stand:\n    {called}"]
+    assert "stop" not in [order for _name, order in running.sent] and not launcher.failures
+    launcher.on_line(launcher.nodes[0], 0, "out", "step 1")
+    launcher.watch()
+    launcher.last_line -= 601
+    launcher.watch()
+    until_looked(running)
+    assert len(running.said) == 2
+
+
+@pytest.mark.parametrize("options", [["--silence", "0"], ["--no-hang-help"]])
+def test_nobody_looks_where_that_is_not_wanted(cluster: Any, looks: Path, options: list[str]) -> None:
+    looks.write_text("")
+    quiet = Connected(cluster, *options)
+    quiet.launcher.started, quiet.launcher.last_line = True, time.monotonic() - 10_000
+    for node in quiet.launcher.nodes:
+        node.heard = time.monotonic()
+    quiet.launcher.on_rank(quiet.launcher.nodes[0], 0, 0)
+    quiet.launcher.watch()
+    assert quiet.launcher.look is None and not quiet.launcher.stopping
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[rank0]:[E ProcessGroupNCCL.cpp:632] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(",
+        "RuntimeError: [../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 10000ms for",
+        "Timed out after 62 ms waiting for clients" + " Application timeout caused pair closure",
+    ],
+)
+def test_when_a_rank_gives_up_the_others_are_looked_at_before_they_end(
+    running: Connected, looks: Path, text: str
+) -> None:
+    launcher = running.launcher
+    launcher.on_line(launcher.nodes[0], 0, "err", text)
+    running.fails(0, 0, 1)
+    launcher.watch()
+    assert ("n2", "stop") not in running.sent  # The rank for which it has waited still lives.
+    looks.write_text("")
+    until_looked(running)
+    launcher.watch()
+    assert [name for name, order in running.sent if order == "stop"] == ["n1", "n2", "n3"]
+    said = running.said[0].splitlines()
+    assert said[0] == "a rank has waited too long; where the ranks stand:" and said[1].endswith("--ended 0")
+    assert launcher.verdict() == 1
+
+
+def test_a_look_that_takes_too_long_does_not_keep_a_failed_job(running: Connected, looks: Path) -> None:
+    launcher = running.launcher
+    launcher.on_line(launcher.nodes[0], 0, "err", "Watchdog caught collective operation timeout")
+    running.fails(0, 0, 1)
+    launcher.look_until -= program.LOOK_AT_END
+    launcher.watch()
+    assert ("n2", "stop") in running.sent
+    looks.write_text("")
+    until_looked(running)
+
+
+def test_an_error_of_another_kind_ends_the_job_at_once(running: Connected, looks: Path) -> None:
+    running.launcher.on_line(running.launcher.nodes[0], 0, "err", "ValueError: timeout is no number")
+    running.fails(0, 0, 1)
+    assert running.launcher.look is None and ("n2", "stop") in running.sent
+
+
+def test_a_second_ctrl_c_does_not_wait_for_a_look(running: Connected, looks: Path) -> None:
+    launcher = running.launcher
+    launcher.on_line(launcher.nodes[0], 0, "err", "Watchdog caught collective operation timeout")
+    running.fails(0, 0, 1)
+    launcher.signalled(2)
+    assert ("n3", "stop") in running.sent
+    looks.write_text("")
+    until_looked(running)
+
+
+def test_a_python_script_has_the_help_first_on_its_path() -> None:
+    found = program.with_help({"PYTHONPATH": "/mine", "X": "1"}, "/help", "/logs")
+    assert found["PYTHONPATH"] == "/help:/mine" and found["X"] == "1"
+    assert found[program.HELP_FOLDER] == "/help" and found[program.HELP_RECORDS].startswith("/logs/")
+    assert program.with_help({}, "/help", "/logs")["PYTHONPATH"] == "/help"
+
+
+def test_the_help_of_a_job_is_made_and_goes_with_it(meeting: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without an explainer the job runs without it."""
+    agent = program.Agent()
+    agent.job = {"id": "j"}
+    monkeypatch.setattr(program, "EXPLAINER", "/no/such/program")
+    agent.offer_help()
+    assert agent.help == "" and not os.path.exists(program.help_path("j"))
+    monkeypatch.setattr(program, "EXPLAINER", "/bin/echo")
+    agent.offer_help()
+    assert agent.help == program.help_path("j") and program.is_private(agent.help)
+    program.remove_help("j")
+    assert not os.path.exists(agent.help)
+
+
+def test_the_names_of_the_help_are_those_of_the_collection() -> None:
+    text = (PROJECT / "plugins/module_utils/_check/agent/hang_prelude.py").read_text(encoding="utf-8")
+    assert f'FOLDER, RECORDS = "{program.HELP_FOLDER}", "{program.HELP_RECORDS}"' in text
+
+
 def test_what_is_kept_of_the_ranks_has_bounds() -> None:
     heard = program.Heard()
     heard.add("[n2:1] this rank has started", keep=True)
