@@ -46,6 +46,8 @@ MOST_LINES = 8
 MOST_FILES = 20_000
 MOST_BYTES = 256 << 20
 STANDARD_INPUT = "-"
+#: Files of PyTorch's flight recorder, which are no text, stand beside the logs.
+RECORDS = "flight-recorder-rank"
 #: Where gpu-cluster-run keeps the logs of a user's jobs.
 LOGS = "~/gpu-cluster-logs"
 
@@ -156,7 +158,12 @@ def _files(paths: Sequence[str], members: set[str]) -> Iterator[tuple[str, job_l
 
 
 def _below(folder: str) -> list[str]:
-    found = sorted(os.path.join(where, name) for where, _folders, names in os.walk(folder) for name in names)
+    found = sorted(
+        os.path.join(where, name)
+        for where, _folders, names in os.walk(folder)
+        for name in names
+        if not name.startswith(RECORDS)
+    )
     if not found or len(found) > MOST_FILES:
         raise codes.UsageError([(ERR_MANY if found else ERR_EMPTY) % folder])
     return found

@@ -156,3 +156,11 @@ def test_the_program_of_a_member(tmp_path: Path) -> None:
     assert subprocess.run([*command, "--wrong"], capture_output=True, check=False).returncode == 64
     shown = subprocess.run([*command, "--help"], capture_output=True, text=True, check=False)
     assert shown.returncode == 0 and "usage: gpu-cluster-explain" in shown.stdout
+
+
+def test_the_files_of_the_flight_recorder_are_no_logs(tmp_path: Path, capsys: Any) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "gpu02-rank1.log").write_text("all is well\n")
+    (logs / "flight-recorder-rank1").write_text(FULL)
+    assert run(capsys, str(logs))[:2] == (1, "no line of these logs looks like an error\n")
