@@ -220,6 +220,7 @@ def test_all_reasons_at_once(cluster: Any) -> None:
         (["--num-nodes", "4"], "--num-nodes 4: give 1 to 3, the nodes of the cluster"),
         (["--nproc-per-node", "0"], "--nproc-per-node 0: give 1 to 1024"),
         (["--grace", "-1"], "--grace -1: give 0 to 600 seconds"),
+        (["--silence", "-1"], "--silence -1: give seconds, or 0 to look for no hang"),
         (["--env", "HERE"], "--env HERE: it is not set here, give HERE=VALUE"),
         (["--env", "A=1\n2"], "--env A: the value must be one line"),
         (["--mode", "elastic", "--min-nodes", "4"], "--min-nodes 4: give 1 to 3, the most nodes of this job"),
