@@ -14,86 +14,29 @@ import json
 import os
 import re
 import shutil
-import socket
-import stat
-import struct
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import hang_prelude
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import hang_network, hang_prelude
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.rank_process import (
+    Process,
+    environment,
+    read,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import hang_answer
 
 #: As in gpu-cluster-run: marks every process of a job, and is the parent of a rank's script.
 MARK = "GPU_CLUSTER_RUN_JOB"
 PARENT, PARENT_WORDS = (b"gpu-cluster-run", b"--rank"), 4
-#: Seconds: between two looks, until a rank has answered, for py-spy, for NCCL.
-PAUSE, PATIENCE, PY_SPY, RAS = 1.5, 1.5, 5.0, 3.0
+JOB, NUMBER = re.compile(r"[\w.-]{1,100}"), re.compile(r"[0-9]{1,9}")
+#: Seconds: between two looks, until a rank has answered, for py-spy.
+PAUSE, PATIENCE, PY_SPY = 1.5, 1.5, 5.0
 #: Bytes of a dump; the recorder holds 2,000 collectives of some 500 bytes.
 MOST_DUMP = 16 << 20
 #: Records of each process group that are sent.
 OF_A_GROUP = 8
-#: Retransmissions of one segment that are no accident.
-RETRANSMITTED = 2
-RAS_PORT = 28028
-ESTABLISHED, RETRANSMIT_TIMER = "01", "01"
-
-
-class Process:
-    """The script of a rank."""
-
-    def __init__(self, pid: int, environ: Mapping[str, str]) -> None:
-        self.pid = pid
-        self.environ = environ
-
-    def read(self, name: str, most: int = 1 << 20) -> str:
-        return read(f"/proc/{self.pid}/{name}", most)
-
-    def stat(self) -> tuple[str, int]:
-        """State, and ticks of processor."""
-        fields = self.read("stat").rpartition(")")[2].split()
-        return (fields[0], int(fields[11]) + int(fields[12])) if len(fields) > 12 else ("X", 0)
-
-    def stacks(self) -> str:
-        """The file for its stacks, empty if it has none, or holds it no longer."""
-        folder = self.folder()
-        for name in os.listdir(folder) if folder else []:
-            found = re.fullmatch(rf"{self.pid}-(\d+)\.stacks", name)
-            path = os.path.join(folder, name)
-            with contextlib.suppress(OSError):
-                if found and os.path.samefile(f"/proc/{self.pid}/fd/{found[1]}", path):
-                    return path
-        return ""
-
-    def takes_signal(self) -> bool:
-        caught = re.search(r"^SigCgt:\s*([0-9a-f]+)$", self.read("status"), re.M)
-        return bool(caught and int(caught[1], 16) >> (hang_prelude.SIGNAL - 1) & 1)
-
-    def folder(self) -> str:
-        """That of its job, if nobody else can write there."""
-        path = self.environ.get(hang_prelude.FOLDER, "")
-        try:
-            found = os.lstat(path)
-        except (OSError, ValueError):
-            return ""
-        private = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
-        return path if private else ""
-
-
-def read(path: str, most: int = 1 << 20) -> str:
-    """The beginning of a file; empty where it cannot be read."""
-    try:
-        with open(path, "rb") as stream:
-            return stream.read(most).decode("utf-8", "replace")
-    except OSError:
-        return ""
-
-
-def environment(pid: int) -> dict[str, str]:
-    """The variables with which a process was started."""
-    pairs = (one.partition("=") for one in read(f"/proc/{pid}/environ").split("\0"))
-    return {name: value for name, equals, value in pairs if equals}
 
 
 def ranks(job: str) -> tuple[list[Process], list[str]]:
@@ -104,7 +47,7 @@ def ranks(job: str) -> tuple[list[Process], list[str]]:
             if os.stat(f"/proc/{entry}").st_uid != os.getuid():
                 continue
             variables = environment(int(entry))
-            if MARK not in variables or not variables.get("RANK", "").isdigit():
+            if not JOB.fullmatch(variables.get(MARK, "")) or not NUMBER.fullmatch(variables.get("RANK", "")):
                 continue
             parent = read(f"/proc/{entry}/stat").rpartition(")")[2].split()[1:2]
             command = read(f"/proc/{parent[0]}/cmdline").encode().rstrip(b"\0").split(b"\0") if parent else []
@@ -228,87 +171,6 @@ def records(dumped: Sequence[Any]) -> tuple[list[dict[str, Any]] | None, dict[st
     return (chosen if dumped else None), {name: members[name] for name in list(members)[: hang_answer.MOST_RECORDS]}
 
 
-def unanswered(process: Process) -> list[str]:
-    """Addresses of peers that have not confirmed what this rank has sent them."""
-    inodes = set()
-    with contextlib.suppress(OSError):
-        for name in os.listdir(f"/proc/{process.pid}/fd"):
-            with contextlib.suppress(OSError):
-                target = os.readlink(f"/proc/{process.pid}/fd/{name}")
-                inodes.add(target[8:-1] if target.startswith("socket:[") else "")
-    found = set()
-    for line in (process.read("net/tcp") + process.read("net/tcp6")).splitlines():
-        fields = line.split()
-        if len(fields) < 10 or fields[9] not in inodes or fields[3] != ESTABLISHED:
-            continue
-        with contextlib.suppress(ValueError):
-            if fields[5].startswith(RETRANSMIT_TIMER) and int(fields[6], 16) >= RETRANSMITTED:
-                found.add(address(fields[2].partition(":")[0]))
-    return sorted(found)[: hang_answer.MOST_LISTED]
-
-
-def address(text: str) -> str:
-    """An address as /proc/net/tcp writes it: words in the order of the machine."""
-    words = [struct.pack("=I", int(text[start : start + 8], 16)) for start in range(0, len(text), 8)]
-    whole = b"".join(words)
-    if len(whole) == 16 and whole[:12] == bytes(10) + b"\xff\xff":
-        whole = whole[12:]
-    return socket.inet_ntop(socket.AF_INET6 if len(whole) == 16 else socket.AF_INET, whole)
-
-
-def interfaces(processes: Sequence[Process]) -> list[dict[str, Any]]:
-    """Those that the ranks use."""
-    names = {
-        one.environ.get(name, "").lstrip("^=")
-        for one in processes
-        for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
-    }
-    found = []
-    for name in sorted({one.partition(":")[0] for listed in names for one in listed.split(",")} - {""}):
-        if re.fullmatch(r"[\w.@-]{1,15}", name) and os.path.isdir(f"/sys/class/net/{name}"):
-            # Of an interface that is down, the kernel answers EINVAL.
-            carrier = read(f"/sys/class/net/{name}/carrier").strip() == "1"
-            found.append({"name": name, "state": read(f"/sys/class/net/{name}/operstate").strip(), "carrier": carrier})
-    return found[: hang_answer.MOST_LISTED]
-
-
-def ras(processes: Sequence[Process]) -> list[str]:
-    """The errors and warnings of NCCL's own answer about the job (NCCL 2.24 or newer)."""
-    if not any("libnccl.so" in one.read("maps", 8 << 20) for one in processes):
-        return []
-    host, _colon, port = processes[0].environ.get("NCCL_RAS_ADDR", "").rpartition(":")
-    return complaints(answer_of_ras(host.strip("[]") or "localhost", int(port) if port.isdigit() else RAS_PORT))
-
-
-def answer_of_ras(host: str, port: int) -> str:
-    """Its text; empty where nobody listens."""
-    said = b""
-    deadline = time.monotonic() + 3 * RAS
-    try:
-        with socket.create_connection((host, port), RAS) as connection:
-            connection.sendall(f"TIMEOUT {int(RAS)}\nSTATUS\n".encode())
-            while len(said) < 1 << 18 and time.monotonic() < deadline:
-                part = connection.recv(1 << 16)
-                if not part:
-                    break
-                said += part
-    except OSError:
-        pass  # What has come until then counts.
-    return said.decode("utf-8", "replace")
-
-
-def complaints(text: str) -> list[str]:
-    """The lines below "Errors" and "Warnings", which RAS underlines."""
-    found, inside = [], False
-    lines = text.splitlines()
-    for line, below in zip(lines, [*lines[1:], ""]):
-        if below.startswith("====="):
-            inside = line.strip() in ("Errors", "Warnings")
-        elif inside and line.strip() and not line.startswith("====="):
-            found.append(line.strip()[: hang_answer.MOST_NAME])
-    return found[: hang_answer.MOST_LISTED]
-
-
 def look(job: str) -> dict[str, Any]:
     """The answer of this node, as ``hang_answer.ANSWER`` has it."""
     processes, jobs = ranks(job)
@@ -326,7 +188,7 @@ def look(job: str) -> dict[str, Any]:
         found.append(
             {
                 "rank": int(process.environ["RANK"]),
-                "world_size": int(process.environ.get("WORLD_SIZE", "0") or 0),
+                "world_size": int(size) if NUMBER.fullmatch(size := process.environ.get("WORLD_SIZE", "")) else 0,
                 "pid": process.pid,
                 "command": process.read("cmdline").replace("\0", " ").strip()[: hang_answer.MOST_NAME],
                 "state": state,
@@ -336,12 +198,12 @@ def look(job: str) -> dict[str, Any]:
                 "records": listed,
                 "moved": bool(listed) and records(dumped)[0] != listed,
                 "groups": groups,
-                "unanswered": unanswered(process),
+                "unanswered": hang_network.unanswered(process),
             }
         )
     return {
         "jobs": jobs[: hang_answer.MOST_LISTED],
         "ranks": found,
-        "interfaces": interfaces(processes),
-        "ras": ras(processes) if processes else [],
+        "interfaces": hang_network.interfaces(processes),
+        "ras": hang_network.ras(processes) if processes else [],
     }

@@ -21,7 +21,11 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import payload
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import hang_prelude, hang_stacks
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import (
+    hang_network,
+    hang_prelude,
+    hang_stacks,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import hang, python_stacks
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.hang_ranks import Node
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import hang_answer
@@ -145,6 +149,16 @@ def test_a_script_without_torch_is_asked_by_the_signal(ranks: Ranks) -> None:
     ]
 
 
+def test_variables_that_are_no_numbers_break_nothing(ranks: Ranks) -> None:
+    """A rank that sets its own: then it is none, or has no size."""
+    ranks.start("import time\ntime.sleep(60)\n", WORLD_SIZE="\u00b2")
+    ranks.start("import time\ntime.sleep(60)\n", RANK="\u00b2")
+    deadline = time.monotonic() + 20
+    while not (found := hang_stacks.look(JOB)["ranks"]):
+        assert time.monotonic() < deadline
+    assert [(one["rank"], one["world_size"]) for one in found] == [(0, 0)]
+
+
 def test_an_interpreter_that_is_busy_answers(ranks: Ranks) -> None:
     ranks.start("def f():\n    while True: pass\nf()\n")
     assert ranks.look_until("in f")["ranks"][0]["cpu"] > 0
@@ -242,9 +256,9 @@ def test_records_are_taken_from_what_the_recorder_writes() -> None:
 
 
 def test_addresses_of_the_kernel() -> None:
-    assert hang_stacks.address("0100007F") == "127.0.0.1"
-    assert hang_stacks.address("0000000000000000FFFF00000100007F") == "127.0.0.1"
-    assert hang_stacks.address("B80D0120000000000000000001000000") == "2001:db8::1"
+    assert hang_network.address("0100007F") == "127.0.0.1"
+    assert hang_network.address("0000000000000000FFFF00000100007F") == "127.0.0.1"
+    assert hang_network.address("B80D0120000000000000000001000000") == "2001:db8::1"
 
 
 RAS = """\
@@ -281,13 +295,13 @@ def test_nccl_is_asked_as_its_documentation_does() -> None:
 
     thread = threading.Thread(target=serve)
     thread.start()
-    text = hang_stacks.answer_of_ras("127.0.0.1", server.getsockname()[1])
+    text = hang_network.answer_of_ras("127.0.0.1", server.getsockname()[1])
     thread.join()
     server.close()
     assert heard == [b"TIMEOUT 3\nSTATUS\n"]
-    assert hang_stacks.complaints(text) == [
+    assert hang_network.complaints(text) == [
         "#0-0 (7d1fd0a3) MISMATCH",
         "Communicator ranks have different AllReduce operation counts",
         "2 ranks have launched up to operation 5",
     ]
-    assert hang_stacks.answer_of_ras("127.0.0.1", 1) == ""
+    assert hang_network.answer_of_ras("127.0.0.1", 1) == ""
