@@ -8,6 +8,7 @@ from __future__ import annotations
 import collections
 from collections.abc import Callable, Iterable, Sequence
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.hang_ranks import (
     DISAGREE,
     STOPPED,
@@ -169,7 +170,7 @@ def all_wait(ranks: Sequence[Rank]) -> list[Suspect]:
             collective=waiting_for(ranks),
             text=waits_text(ranks),
             fix="test the network between the nodes of the job",
-            command="ansible-playbook baremetal.gpu_cluster.check",
+            command=fixes.check(),
             confidence=0.4,
         )
     ]

@@ -9,6 +9,7 @@ import collections
 from collections.abc import Sequence
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import sanitize
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.hang_ranks import (
     BLOCKED,
     FILES,
@@ -108,7 +109,7 @@ def unanswered(nodes: Sequence[Node], ranks: Sequence[Rank]) -> list[Suspect]:
                 waiting_for(ranks),
                 text=f"TCP repeats what it sends to {address}",
                 fix="look for the broken link or the filter between these nodes with the check of the cluster",
-                command="ansible-playbook baremetal.gpu_cluster.check",
+                command=fixes.check(),
                 confidence=0.8,
             )
         )

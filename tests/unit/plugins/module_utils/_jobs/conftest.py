@@ -60,6 +60,7 @@ class RunningJob:
             "variables": {},
             "logs": str(folder / "elsewhere"),
             "share": False,
+            "hang_help": False,
             "lost_after": 600,
             "grace": 1,
         }

@@ -219,7 +219,9 @@ def test_whatever_a_node_answers_is_judged_and_printable() -> None:
                 "unanswered": rng.choice([[], ["192.0.2.11"], ["192.0.2.99", "\x1b"]]),
                 "stacks": rng.choice([[], [""], [rng.choice(texts), rng.choice(texts)]]),
             }
-            ranks.append(a_rank(rng.randrange(6), "", *records, size=rng.choice([0, 3, 3, 3, 3, 3, 3, 1 << 40]), **more))
+            ranks.append(
+                a_rank(rng.randrange(6), "", *records, size=rng.choice([0, 3, 3, 3, 3, 3, 3, 1 << 40]), **more)
+            )
         nodes = [node(1, *ranks, carrier=rng.random() < 0.5, ras=["\x1b[1m"])] + [dark(2)] * rng.randrange(2)
         for line in (lines := why.text(hang.judge(nodes, range(rng.randrange(3)))).splitlines()):
             assert line.isprintable() and len(line) <= why.MOST_CHARACTERS + 10
