@@ -288,10 +288,10 @@ FAULTS = (
     ),
     # Open MPI.
     of_file(
-        "another network for Open MPI",
+        "another interface for Open MPI",
         "GC-MPI-001",
         MCA,
-        f"sed -i 's/^\\(...\\)_tcp_if_include = .*/\\1_tcp_if_include = eth9/' {MCA}",
+        f"sed -i 's/^btl_tcp_if_include = .*/btl_tcp_if_include = eth9/' {MCA}",
         whole=True,
     ),
     # ssh.
