@@ -44,6 +44,9 @@ rank, how = int(os.environ["RANK"]), sys.argv[1]
 dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=120))
 def stuck():
     time.sleep(120)
+while how == "works":
+    dist.all_reduce(torch.ones(1000))
+    time.sleep(0.02)
 for step in range(4):
     if step == 2 and rank == 1 and how == "sleep":
         stuck()
@@ -137,6 +140,16 @@ def test_ranks_that_hang_over_gloo(ranks: Ranks, how: str, words: str) -> None:
         time.sleep(0.5)
     # Nobody has noticed: no line, no interrupted call.
     assert not any("Interrupted" in said for said in ranks.end())
+
+
+def test_a_job_that_works_has_no_suspect(ranks: Ranks) -> None:
+    """Often one of its ranks waits for the others, for a moment."""
+    ranks.start(TRAINING, "works", size=2)
+    deadline = time.monotonic() + 40
+    while sum(bool(one["records"]) for one in hang_stacks.look(JOB)["ranks"]) < 2:
+        assert time.monotonic() < deadline
+    for _look in range(5):
+        assert titles(hang_stacks.look(JOB)) == []
 
 
 def test_a_script_without_torch_is_asked_by_the_signal(ranks: Ranks) -> None:
