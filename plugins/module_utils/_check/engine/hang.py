@@ -46,7 +46,8 @@ def judge(nodes: Sequence[Node], ended: Iterable[int] = ()) -> Verdict:
     """Best first.  ended: ranks that are known to have ended, as victims: they are not missed."""
     answers = [(node, node.answer) for node in nodes if node.answer is not None]
     ranks = [rank_of(node.name, one) for node, answer in answers for one in answer["ranks"]]
-    ranks.sort(key=lambda one: one.rank)
+    # One that has given up may still be ending.
+    ranks = sorted((one for one in ranks if one.rank not in set(ended)), key=lambda one: one.rank)
     size = max((one["world_size"] for _node, answer in answers for one in answer["ranks"]), default=0)
     missing = sorted(set(range(min(size, 1 << 16))) - {one.rank for one in ranks} - set(ended))
     notes = [

@@ -133,7 +133,8 @@ def absent(ranks: Sequence[Rank], ended: Iterable[int] = ()) -> list[Suspect]:
     awaited = [one for one in ranks if one.rank in blockers]
     idle = [one for one in awaited if one.waits_in is None]
     chosen = idle or sorted(awaited, key=lambda one: -blockers[one.rank])
-    shown = chosen[:MOST_SUSPECTS]
+    # Of one without a stack nobody knows where it is: it may be about to end.
+    shown = sorted(chosen, key=lambda one: not one.frames)[:MOST_SUSPECTS]
     return [
         Suspect(
             STOPPED,
@@ -141,7 +142,7 @@ def absent(ranks: Sequence[Rank], ended: Iterable[int] = ()) -> list[Suspect]:
             one.host,
             one.rank,
             waiting_for(ranks),
-            text=waits_text(ranks) or "its stack: " + stack_text(one),
+            text=waits_text(ranks) or (stack_text(one) and "its stack: " + stack_text(one)),
             fix="see what this rank does there: its stack is " + (stack_text(one) or "not to be had; install py-spy"),
             command="" if one.frames else f"ssh {one.host} py-spy dump --pid {one.pid}",
             confidence=0.9 if idle and len(chosen) == 1 else 0.7,

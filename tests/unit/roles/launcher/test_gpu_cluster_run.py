@@ -915,6 +915,7 @@ def test_when_a_rank_gives_up_the_others_are_looked_at_before_they_end(
 ) -> None:
     launcher = running.launcher
     launcher.on_line(launcher.nodes[0], 0, "err", text)
+    launcher.on_line(launcher.nodes[2], 2, "err", text)  # At the same time.
     running.fails(0, 0, 1)
     launcher.watch()
     assert ("n2", "stop") not in running.sent  # The rank for which it has waited still lives.
@@ -923,7 +924,7 @@ def test_when_a_rank_gives_up_the_others_are_looked_at_before_they_end(
     launcher.watch()
     assert [name for name, order in running.sent if order == "stop"] == ["n1", "n2", "n3"]
     said = running.said[0].splitlines()
-    assert said[0] == "a rank has waited too long; where the ranks stand:" and said[1].endswith("--ended 0")
+    assert said[0] == "a rank has waited too long; where the ranks stand:" and said[1].endswith("--ended 0,2")
     assert launcher.verdict() == 1
 
 

@@ -165,6 +165,12 @@ def test_ranks_that_gave_up_are_not_missed() -> None:
     assert (found.cause, found.host, found.rank) == ("STOPPED", "n2", 1) and "2 ranks gave up" in found.title
 
 
+def test_a_rank_that_gave_up_and_has_not_ended_yet_is_no_suspect() -> None:
+    """Seen in the lab: the interpreter of rank 0 was ending and answered nothing."""
+    suspects = hang.judge(three(a_rank(0, ""), a_rank(1, SLEEPS), a_rank(2, "")), ended=[0]).suspects
+    assert [one.rank for one in suspects] == [1, 2] and suspects[0].text.startswith("its stack: stuck")
+
+
 def test_groups_of_ranks() -> None:
     """Ranks 0 and 1 wait in their own group; 2 and 3 in another, for nobody but 3, which sleeps."""
     groups = {"tp0": [0, 1], "tp1": [2, 3]}
@@ -219,9 +225,7 @@ def test_whatever_a_node_answers_is_judged_and_printable() -> None:
                 "unanswered": rng.choice([[], ["192.0.2.11"], ["192.0.2.99", "\x1b"]]),
                 "stacks": rng.choice([[], [""], [rng.choice(texts), rng.choice(texts)]]),
             }
-            ranks.append(
-                a_rank(rng.randrange(6), "", *records, size=rng.choice([0, 3, 3, 3, 3, 3, 3, 1 << 40]), **more)
-            )
+            ranks.append(a_rank(rng.randrange(6), "", *records, size=rng.choice([0, *[3] * 6, 1 << 40]), **more))
         nodes = [node(1, *ranks, carrier=rng.random() < 0.5, ras=["\x1b[1m"])] + [dark(2)] * rng.randrange(2)
         for line in (lines := why.text(hang.judge(nodes, range(rng.randrange(3)))).splitlines()):
             assert line.isprintable() and len(line) <= why.MOST_CHARACTERS + 10
