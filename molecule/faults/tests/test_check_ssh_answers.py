@@ -29,6 +29,8 @@ SETTINGS_GONE = f"rm -f {DROP_IN}; {RELOAD}; sleep 1"
 USER = "train"
 MESH = "/etc/ssh/sshd_config.d/40-gpu-cluster.conf"
 NO_AUTHORITY = f"'Match User {USER}' 'TrustedUserCAKeys none' 'Match all'"
+#: The accounts as they are, whatever a printed command makes of them.
+KEEP, KEPT = "cp -p /etc/shadow /run/shadow.kept", "mv /run/shadow.kept /etc/shadow"
 #: A connection that never logs in.
 HOLD = (
     "python3 -c 'import socket, time; one = socket.create_connection((\"{address}\", 22)); time.sleep(60)' "
@@ -98,25 +100,24 @@ ANSWERS = (
     ),
     Answer(
         "expired-account",
-        f"chage -E 1 {USER}",
-        f"chage -E -1 {USER}",
+        f"{KEEP}; chage -E 1 {USER}",
+        KEPT,
         f"the account {USER} has expired",
         f"chage -E -1 {USER}",
         "",
     ),
     Answer(
         "password-to-change",
-        f"chage -d 0 {USER}",
-        f"chage -d -1 {USER}",
+        f"{KEEP}; chage -d 0 {USER}",
+        KEPT,
         f"the password of {USER} has to be changed first",
         f"chage -d -1 {USER}",
         "",
     ),
     Answer(
         "locked-without-pam",
-        f"{SETTINGS.format(lines=chr(39) + 'UsePAM no' + chr(39))}; "
-        f"getent shadow {USER} > /run/shadow.kept; usermod -p '!' {USER}",
-        f"usermod -p '*' {USER}; {SETTINGS_GONE}",
+        f"{SETTINGS.format(lines=chr(39) + 'UsePAM no' + chr(39))}; {KEEP}; usermod -p '!' {USER}",
+        f"{KEPT}; {SETTINGS_GONE}",
         f"the account {USER} is locked",
         f"usermod -p '*' {USER}",
         "Permission denied",
@@ -155,9 +156,11 @@ ANSWERS = (
     ),
     Answer(
         "home-writable",
-        f"{SETTINGS.format(lines=NO_AUTHORITY)}; mkdir -p ~{USER}/.ssh; echo '{{key}}' > ~{USER}/.ssh/authorized_keys; "
+        f"{SETTINGS.format(lines=NO_AUTHORITY)}; [ ! -e ~{USER}/.ssh ] || mv ~{USER}/.ssh /run/ssh.kept; "
+        f"mkdir ~{USER}/.ssh; echo '{{key}}' > ~{USER}/.ssh/authorized_keys; "
         f"chown -R {USER}: ~{USER}/.ssh; chmod -R go= ~{USER}/.ssh; chmod o+w ~{USER}",
-        f"chmod o-w ~{USER}; rm -rf ~{USER}/.ssh; {SETTINGS_GONE}",
+        f"chmod o-w ~{USER}; rm -rf ~{USER}/.ssh; [ ! -e /run/ssh.kept ] || mv /run/ssh.kept ~{USER}/.ssh; "
+        f"{SETTINGS_GONE}",
         "so its keys are ignored (StrictModes)",
         f"chmod go-w /home/{USER}",
         "Permission denied",
