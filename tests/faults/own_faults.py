@@ -76,10 +76,20 @@ def new_knocks(net: NetCluster, source: str, target: str) -> int:
     return knocks(net, source, target)
 
 
-def by_command(number: str, do: str, undo: str, what: str, *words: str, where: str = "", inbound: bool = False) -> Make:
+def by_command(
+    number: str,
+    do: str,
+    undo: str,
+    what: str,
+    *words: str,
+    where: str = "",
+    inbound: bool = False,
+    ranks_fail: bool = False,
+) -> Make:
     """A fault of one node, made and undone by commands of a shell, with {own}, {peer} and {port} (of the hub).
 
     where: ``hub`` for commands of the switch.  inbound: whether it hits those who do not know the node yet.
+    ranks_fail: as of Injected.
     """
 
     def make(net: NetCluster, names: Sequence[str], rng: random.Random) -> Injected:
@@ -96,6 +106,7 @@ def by_command(number: str, do: str, undo: str, what: str, *words: str, where: s
             lambda: new_knocks(net, peer, name) if inbound else knocks(net, name, peer),
             lambda: shell(net, where or name, undo.format(**given)),
             tuple(word.format(**{**given, "name": name, "peer": peer}) for word in words),
+            ranks_fail=ranks_fail,
         )
 
     return make
@@ -269,6 +280,7 @@ OWN = (
             f"ip address del 203.0.113.9/32 dev fab0; ip route replace {NETWORK}.0/24 dev fab0 src {{own}}",
             "another source address",
             "with the source address 203.0.113.9",
+            ranks_fail=True,
         ),
     ),
     Fault(
