@@ -189,7 +189,7 @@ FAULTS = (
         "a small receive buffer",
         "GC-NODE-024",
         "sysctl -qw net.ipv4.tcp_rmem='4096 4096 4096'",
-        "sysctl -qw net.ipv4.tcp_rmem='4096 131072 6291456'",
+        "true",
         roles="kernel_tuning",
     ),
     Fault(
