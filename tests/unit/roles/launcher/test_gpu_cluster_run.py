@@ -14,6 +14,7 @@ import os
 import random
 import re
 import selectors
+import signal
 import subprocess
 import sys
 import tempfile
@@ -937,6 +938,21 @@ def test_a_look_that_takes_too_long_does_not_keep_a_failed_job(running: Connecte
     assert ("n2", "stop") in running.sent
     looks.write_text("")
     until_looked(running)
+
+
+def test_nothing_of_a_look_stays_behind(running: Connected, looks: Path) -> None:
+    launcher = running.launcher
+    launcher.on_line(launcher.nodes[0], 0, "err", "Watchdog caught collective operation timeout")
+    running.fails(0, 0, 1)
+    look = launcher.look
+    assert look is not None
+    end = time.monotonic() + 20
+    while look.process is None and time.monotonic() < end:
+        time.sleep(0.05)
+    assert look.process is not None
+    look.end()
+    look.thread.join(20)
+    assert look.process.returncode == -signal.SIGKILL and not look.running()
 
 
 def test_an_error_of_another_kind_ends_the_job_at_once(running: Connected, looks: Path) -> None:
