@@ -19,8 +19,11 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
 )
 
 FIX_WAY = (
-    "a route or a rule of somebody else has to go, also where it is written for the next start; `ip route get` and "
+    "take away the route or the rule that does it, also where it is written for the next start; `ip route get` and "
     "`ip rule` show it; those of the inventory are in static_network_interfaces"
+)
+FIX_NO_ROUTE = (
+    "put the address and the routes of the inventory back with role static_network; `ip route` shows what is there"
 )
 FIX_GATEWAY = "give both ends the same prefix length and the same routes, in static_network_interfaces"
 FIX_MTU = (
@@ -92,7 +95,7 @@ def _elsewhere_finding(view: View, host: str, way: Way, peers: list[str]) -> Fin
         "GC-NODE-005",
         (host,),
         cause,
-        FIX_WAY,
+        FIX_NO_ROUTE if "Network is unreachable" in way.error else FIX_WAY,
         tuple(f"{peer}: {view.static[host]['routes'][peer]['address']}" for peer in peers),
         subject=Subject(LINK, (host, peers[0])) if len(peers) == 1 and len(view.members) > 2 else None,
         confidence=READ,
