@@ -88,6 +88,7 @@ def test_a_node_that_loses_its_link_is_named(cluster: Cluster, odd: int) -> None
     assert not left(cluster, deadline=30)
 
 
+@pytest.mark.long
 def test_ranks_that_give_up_have_the_rank_named_for_which_they_waited(cluster: Cluster, odd: int) -> None:
     nodes = list(cluster.hosts)
     job = Job(cluster, "--mode", "env", "--env", "SECONDS_TO_WAIT=6", "hanging.py", "sleep", str(odd))
@@ -97,6 +98,7 @@ def test_ranks_that_give_up_have_the_rank_named_for_which_they_waited(cluster: C
     assert not left(cluster)
 
 
+@pytest.mark.long
 def test_without_help_a_rank_is_left_alone(cluster: Cluster, odd: int) -> None:
     nodes = list(cluster.hosts)
     job = Job(cluster, "--mode", "env", "--no-hang-help", "--silence", "2", "hanging.py", "sleep", str(odd))

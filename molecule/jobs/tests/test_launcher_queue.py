@@ -126,12 +126,14 @@ def test_two_jobs_of_two_people(cluster: Cluster) -> None:
     assert (code, text.count("none has a process of it")) == (0, 1), text
 
 
+@pytest.mark.long
 def test_strangers_neither_list_nor_end(cluster: Cluster) -> None:
     for arguments in (["ps"], ["stop", THEIRS]):
         code, text = ran(cluster, next(iter(cluster.hosts)), *arguments, user="nobody")
         assert code == 64 and "jobs run as train, and this is nobody" in text
 
 
+@pytest.mark.long
 def test_a_job_of_another_user_is_shown_and_not_ended(cluster: Cluster) -> None:
     first, second = list(cluster.hosts)[:2]
     write(cluster, second, "/run/stranger.py", STRANGER)
@@ -180,6 +182,7 @@ def test_a_member_that_does_not_answer_is_a_line(cluster: Cluster) -> None:
         cluster.lab("unpause", third)
 
 
+@pytest.mark.long
 def test_logs_from_another_member(cluster: Cluster) -> None:
     first, second, third = cluster.hosts
     job, name = started(cluster, "worker.py", "talk")
@@ -243,6 +246,7 @@ def test_gpus_that_somebody_else_uses(cluster: Cluster) -> None:
 
 
 @pytest.mark.usefixtures("gpus")
+@pytest.mark.long
 def test_gpus_of_another_job(cluster: Cluster) -> None:
     """Also before that job has put anything on a GPU; and its process is known by its job when it has."""
     first, second, third = cluster.hosts
