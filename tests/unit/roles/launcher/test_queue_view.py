@@ -140,7 +140,7 @@ def test_a_node_without_the_queue_view_says_so(
     monkeypatch.setattr(program, "read_cluster", lambda: program.Cluster("train", "", "", 22, (1, 2, 1), ()))
     monkeypatch.setattr(program, "become", lambda _user: None)
     monkeypatch.setattr(program, "QUEUE", "/no/such/program")
-    assert program.show_jobs(["ps"]) == 69 and "run role launcher again" in capsys.readouterr().err
+    assert program.as_user(program.QUEUE, ["ps"]) == 69 and "run role launcher again" in capsys.readouterr().err
 
 
 def test_a_script_of_such_a_name_is_given_by_its_path(program: ModuleType) -> None:
