@@ -39,6 +39,14 @@ def disk() -> None:
         stream.write(b"x")
 
 
+def release() -> None:
+    torch.added_in_a_later_release()
+
+
+def shared() -> None:
+    torch.ones(64 << 20).share_memory_()
+
+
 def world() -> None:
     os.environ["WORLD_SIZE"] = str(int(os.environ["WORLD_SIZE"]) + 1)
 
@@ -67,6 +75,8 @@ FAULTS: dict[str, tuple[Callable[[], None], int, bool]] = {
     "world": (world, 2, False),
     "memory": (memory, 1, True),
     "disk": (disk, 2, True),
+    "release": (release, 1, False),
+    "shared": (shared, 2, True),
     "own": (own, 1, True),
     "hang": (hang, 1, True),
     "shapes": (shapes, 1, True),

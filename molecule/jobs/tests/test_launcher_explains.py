@@ -66,6 +66,41 @@ def test_a_killed_rank_says_why(cluster: Cluster) -> None:
     assert lines[0].startswith(f"RESOURCES: {list(cluster.hosts)[2]}: ") and "killed from outside" in lines[0]
 
 
+#: A node whose environment says that its PyTorch is another one; all else of it is the same.
+OTHER_TORCH = """\
+version=$(ls -d /opt/gpu-cluster/torch/lib/python3*/site-packages/torch/version.py)
+sed "s/^__version__ = .*/__version__ = '2.6.0'/" $version > /run/lab-version.py
+mount --bind /run/lab-version.py $version
+"""
+SAME_TORCH = "umount /opt/gpu-cluster/torch/lib/python3*/site-packages/torch/version.py; rm -f /run/lab-version.py"
+
+
+def test_another_torch_on_one_node_says_why(cluster: Cluster) -> None:
+    """It lacks what the script uses; the versions of all nodes stand beside that."""
+    first, second, third = cluster.hosts
+    cluster.shell(second, OTHER_TORCH)
+    try:
+        lines = explanation(Job(cluster, "--mode", "env", "failing.py", "release"))
+    finally:
+        cluster.shell(second, SAME_TORCH)
+    assert lines[0].startswith(f"VERSIONS: {second}: ") and "PyTorch 2.6.0 on " in lines[0], lines
+    assert f" on {first}, {third}" in lines[0] and not left(cluster)
+
+
+def test_a_full_dev_shm_says_why(cluster: Cluster) -> None:
+    """256 MiB of tensors that are shared, where 64 MiB are."""
+    node = list(cluster.hosts)[2]
+    before = cluster.shell(node, "findmnt -no OPTIONS /dev/shm | grep -o 'size=[^,]*' || true").strip() or "size=50%"
+    cluster.shell(node, "mount -o remount,size=64m /dev/shm")
+    try:
+        lines = explanation(Job(cluster, "--mode", "env", "failing.py", "shared"))
+    finally:
+        cluster.shell(node, f"mount -o remount,{before} /dev/shm")
+    assert lines[0].startswith(f"RESOURCES: {node}: "), lines
+    assert "/dev/shm has 64 MiB" in lines[0] or "without room there: /dev/shm" in lines[0], lines
+    assert not left(cluster)
+
+
 @pytest.mark.long
 def test_blocked_ports_say_why(cluster: Cluster) -> None:
     """The node that drops connections is not the one that prints the error."""

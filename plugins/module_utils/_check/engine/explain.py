@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import sanitize
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import job_facts
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.job_logs import Line, Process
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages import causes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.messages.last_word import (
@@ -122,13 +123,65 @@ def explain(processes: Sequence[Process], cluster: Cluster | None = None) -> lis
     """The causes, best first; empty where no line looks like an error."""
     cluster = cluster or Cluster()
     alone = len({process.host for process in processes if process.host}) < 2
+    facts = job_facts.of(processes)
+    limits = {host: one.limits for host, one in facts.items() if one.limits}
+    cluster = replace(cluster, limits={**cluster.limits, **limits})
+    processes = job_facts.without(processes)
     said = [_of_world(one, processes) for process in processes for one in _said(process, cluster, alone)]
     groups: dict[tuple[object, ...], list[_Said]] = {}
     for one in said:
         what = (one.match.id, one.match.text.says) if one.match else (UNKNOWN, one.line.text)
         groups.setdefault((one.tier, *what), []).append(one)
     ordered = sorted(groups.values(), key=lambda group: (group[0].tier, _first(group)))
-    return [_explanation(group, processes, said, cluster.known) for group in ordered]
+    found = [_explanation(_measured(group, facts), processes, said, cluster.known) for group in ordered]
+    return _with_versions(found, [group[0].tier for group in ordered], job_facts.versions(facts))
+
+
+def _measured(group: Sequence[_Said], facts: Mapping[str, job_facts.Facts]) -> Sequence[_Said]:
+    """With what was measured on the node, where all of it is of one."""
+    hosts = {one.process.host for one in group}
+    if len(hosts) > 1:
+        return group
+    return [
+        replace(one, match=job_facts.measured(one.match, facts.get(one.process.host))) if one.match else one
+        for one in group
+    ]
+
+
+def _with_versions(
+    found: list[Explanation], tiers: Sequence[int], versions: job_facts.Versions | None
+) -> list[Explanation]:
+    """With nodes that have another PyTorch: after what a process knows of its own node.
+
+    An error that no table knows comes first where it is one of other nodes.  What such a node says of versions itself
+    gets them.
+    """
+    if versions is None:
+        return found
+    others = [not {*one.about} & {*versions.about} for one in found]
+    before = sum(tier == 0 or (tier == 1 and other) for tier, other in zip(tiers, others))
+    cause = causes.CAUSES[causes.VERSIONS]
+    title = f"{listed(versions.about)}: {FINDINGS[cause.id].title}: {versions.says}"
+    confirmed = [one for one in found if one.finding == cause.id and one.about and {*one.about} <= {*versions.about}]
+    if confirmed:
+        return [replace(one, title=title) if one in confirmed else one for one in found]
+    severity = "error" if any(one.severity == "error" for one in found) else "note"
+    made = Explanation(
+        cause=cause.kind,
+        title=title,
+        about=versions.about,
+        host=versions.about[0],
+        rank=None,
+        file=versions.line.file,
+        line=versions.line.number,
+        text=sanitize.one_line(versions.line.text)[:TEXT_CHARACTERS],
+        severity=severity,
+        confidence=LESS_SURE,
+        fix=cause.fix,
+        command=cause.command,
+        finding=cause.id,
+    )
+    return [*found[:before], made, *found[before:]]
 
 
 def _first(group: Sequence[_Said]) -> tuple[int, int]:

@@ -1088,6 +1088,7 @@ GOOD_EVENTS: list[dict[str, Any]] = [
     {"event": "line", "rank": 0, "stream": "out", "text": "epoch 1"},
     {"event": "line", "rank": None, "stream": "err", "text": "torchrun"},
     {"event": "rank", "rank": 0, "attempt": 0},
+    {"event": "facts", "text": "gpu-cluster-run: this node has {}"},
     {"event": "exit", "rank": 0, "code": 3, "signal": 0, "tail": ["last words"], "log": "/logs/x"},
     {"event": "ended", "code": 1, "signal": 0, "tail": []},
     {"event": "stopped", "killed": 0, "left": [7]},
