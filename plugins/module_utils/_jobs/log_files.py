@@ -24,6 +24,8 @@ MOST_LINE = 64 << 10
 PART = 1 << 18
 #: Seconds between two looks at logs that grow.
 PAUSE = 0.5
+#: Standard input.
+INPUT = 0
 ENDS = re.compile(rb"\r\n|\n|\r")
 
 
@@ -140,5 +142,6 @@ def show(
 
 def _left() -> bool:
     """Wait; whether who has asked is gone, who closes our standard input then."""
-    ready, _writers, _others = select.select([0], [], [], PAUSE)
-    return bool(ready) and os.read(0, 4096) == b""
+    poll = select.poll()
+    poll.register(INPUT, select.POLLIN)
+    return bool(poll.poll(PAUSE * 1000)) and os.read(INPUT, 4096) == b""

@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def listener(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """Who has asked holds the other end of standard input."""
     reader, writer = os.pipe()
-    monkeypatch.setattr(log_files, "_left", lambda: bool(log_files.select.select([reader], [], [], 0.02)[0]))
+    monkeypatch.setattr(log_files, "INPUT", reader)
     yield writer
     os.close(reader)
 
