@@ -34,8 +34,9 @@ def explain(static: Sequence[Finding], links: Links) -> Explained:
     """static: the findings of the nodes themselves, which say in ``cuts`` whom they cut off."""
     explained: set[Ends] = set()
     leading, rest = [], []
+    failing = {ends: link for ends, link in links.items() if link.failures}
     for one in static:
-        shown = list(_shown(one, links))
+        shown = list(_shown(one, failing)) if one.cuts else []
         explained.update(shown)
         if shown:
             probes = sum(links[ends].probes for ends in shown)
@@ -47,10 +48,11 @@ def explain(static: Sequence[Finding], links: Links) -> Explained:
     return Explained(frozenset(explained), leading, rest)
 
 
-def _shown(finding: Finding, links: Links) -> Iterator[Ends]:
-    """The failing links of the pairs that a finding cuts off, in both directions: answers take the same way."""
-    for ends, link in links.items():
-        if _is_cut(ends, finding.cuts) and _is_shown(link, finding.id == _TWICE):
+def _shown(finding: Finding, failing: Links) -> Iterator[Ends]:
+    """The links of the pairs that a finding cuts off, in both directions: answers take the same way."""
+    cuts = set(finding.cuts)
+    for ends, link in failing.items():
+        if _is_cut(ends, cuts) and _is_shown(link, finding.id == _TWICE):
             yield ends
 
 
@@ -60,4 +62,4 @@ def _is_cut(ends: Ends, cuts: Collection[tuple[str, str]]) -> bool:
 
 def _is_shown(link: Link, answered: bool) -> bool:
     wanted = (*_SHOWN, mesh_links.FOREIGN) if answered else _SHOWN
-    return bool(link.failures) and all(failure.trouble in wanted for failure in link.failures)
+    return all(failure.trouble in wanted for failure in link.failures)
