@@ -155,9 +155,10 @@ def test_ranks_that_are_left_behind(cluster: Cluster) -> None:
     """Launcher, agents and the parents of all ranks are killed at once: only what the scripts have started is left."""
     second, third = list(cluster.hosts)[1:]
     job, name = started(cluster, "worker.py")
-    # First none of them runs, so that none cleans up because another one has ended.
-    for number in ("STOP", "KILL"):
-        cluster.everywhere(f"pkill -{number} -u train -f '^[^ ]*python3? (-I )?/usr/local/bin/gpu-cluster-run'; true")
+    # Agents and ranks stand still first, so that none cleans up because another one has ended.
+    program = "/usr/local/bin/gpu-cluster-run"
+    cluster.everywhere(f"pkill -STOP -u train -f '^[^ ]*python3? -I {program} --(agent|rank)'; true")
+    cluster.everywhere(f"pkill -KILL -u train -f '^[^ ]*python3? (-I )?{program}'; true")
     job.end()
     code, text = ran(cluster, third, "ps")
     assert code == 0 and f"processes without an agent; `gpu-cluster-run stop {name}` ends them" in text, text
