@@ -140,7 +140,6 @@ def say(text: str) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Returns the exit code."""
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         return at_home(arguments[1:]) if arguments[:1] == ["here"] else run(arguments)
     except members.BadInputError as error:
@@ -152,4 +151,6 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
+    # `gpu-cluster-run ps | head` is no error.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     sys.exit(main(sys.argv[1:]))

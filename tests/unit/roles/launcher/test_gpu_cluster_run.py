@@ -981,7 +981,7 @@ def test_a_python_script_has_the_help_first_on_its_path() -> None:
 def test_the_help_of_a_job_is_made_and_goes_with_it(meeting: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without an explainer the job runs without it."""
     agent = program.Agent()
-    agent.job = {"id": "j"}
+    agent.job = {"id": "j", "lost_after": 20}
     monkeypatch.setattr(program, "EXPLAINER", "/no/such/program")
     agent.offer_help()
     assert agent.help == "" and not os.path.exists(program.help_path("j"))
