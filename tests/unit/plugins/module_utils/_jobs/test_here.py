@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -135,8 +136,12 @@ def test_the_end_of_a_launcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     argv = [sys.executable, "-I", str(path), JOB, how]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
-        (found,) = [one for one in processes.jobs(processes.read()) if one.job == JOB]
-        assert found.launchers == (process.pid,)
+        # For a moment of its exec a process has no command line.
+        end = time.monotonic() + 20
+        while not (found := [one for one in processes.jobs(processes.read()) if one.job == JOB]):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        assert [one.launchers for one in found] == [(process.pid,)]
         assert here.end(JOB, 10 if how == "hears" else 0.3) == {"signalled": 1, "left": 0}
         assert process.wait(10) == code
     with contextlib.suppress(ProcessLookupError):
