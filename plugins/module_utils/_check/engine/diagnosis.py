@@ -235,20 +235,30 @@ def _static(run: Run, gpus: Collection[str]) -> list[Finding]:
     )
 
 
+#: Certificates, authorities and old host keys.
+_OF_SSH = ("GC-SSH-001", "GC-SSH-003", "GC-SSH-004", "GC-SSH-005")
+
+
 def once(findings: Sequence[Finding]) -> list[Finding]:
-    """Without what another stage says better: the look at the node knows why its card can't be used, and which MTU."""
+    """Without what another stage says better.
+
+    The look at the node knows why its card can't be used, and which MTU; a certificate or a key that ssh refuses is
+    the reason for a login that failed.
+    """
     without_card = {
         host
         for one in findings
         if one.id in ("GC-NODE-003", "GC-NODE-004") and one.severity == ERROR
         for host in one.hosts
     }
+    refused = {host for one in findings if one.id in _OF_SSH for host in one.hosts}
     mtu_is_told = any(one.id == "GC-NODE-008" for one in findings)
     return [
         one
         for one in findings
         if not (one.id == "GC-HOST-002" and one.hosts and without_card.issuperset(one.hosts))
         and not (one.id == "GC-VER-014" and mtu_is_told)
+        and not (one.id == "GC-SSH-006" and one.confidence < 1 and not refused.isdisjoint(one.about.nodes))
     ]
 
 

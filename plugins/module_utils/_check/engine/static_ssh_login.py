@@ -138,7 +138,7 @@ def _failed(source: str, target: str, tried: Mapping[str, Any], found: Mapping[s
             f"ssh from {source} to {target} as the user of jobs fails: {reason.why}",
             reason.fix,
             tuple(map(sanitize.one_line, evidence)),
-            Subject(LINK, (source, target)) if sure == UNSURE else None,
+            Subject(LINK, (source, target)),
             confidence=sure,
             reproduce=again([source, target]),
             severity=ERROR,

@@ -15,7 +15,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent
     facts_step,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import diagnosis, plan
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding, Subject
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.run_data import Run as Data
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.verdict import Report
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import limits, worker_state
@@ -832,3 +832,19 @@ def test_the_limits_of_the_site_are_those_of_the_first_rail() -> None:
             link["retransmits"] = 9
     found = run.diagnose(further)
     assert found.verdict == "PASSED" and found.rails[0]["retransmits"]["n1"]["n2"] == 9
+
+
+@pytest.mark.parametrize(
+    ("ends", "sure", "told"), [(("n1", "n2"), 0.9, False), (("n2", "n3"), 0.6, False), (("n1", "n3"), 0.9, True)]
+)
+def test_a_certificate_that_ssh_refuses_explains_a_login_that_failed(
+    ends: tuple[str, str], sure: float, told: bool
+) -> None:
+    """Whichever end the certificate belongs to; what the account says for certain stays."""
+    certificate = Finding("GC-SSH-001", ("n2",), "its certificate has expired", "renew it")
+    failed = Finding(
+        "GC-SSH-006", (ends[0],), "ssh fails", "look", subject=Subject("link", ends), confidence=sure, severity="error"
+    )
+    account = Finding("GC-SSH-006", ("n2",), "the account has expired", "renew it", severity="error")
+    found = diagnosis.once([failed, account, certificate])
+    assert (failed in found) is told and account in found and certificate in found
