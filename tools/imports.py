@@ -34,8 +34,15 @@ def _reached(file: Path) -> set[str]:
             continue
         seen.add(one)
         names |= _imported(one)
-        waiting += [found for name in _imported(one) for found in _of_this_project(name, one.parent)]
+        waiting += _next(one)
     return names
+
+
+@cache
+def _next(file: Path) -> list[Path]:
+    """The files of this project that a file imports."""
+    found = [path for name in _imported(file) for path in _of_this_project(name, file.parent)]
+    return [path for path in found if path.is_file()]
 
 
 @cache
