@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import configparser
 import re
+import shlex
 import subprocess
 import tarfile
 from pathlib import Path
@@ -15,6 +16,8 @@ import project
 import pytest
 import sanity
 import yaml
+
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _generated_file
 
 # What a user gets. Anything else in the archive is junk.
 SHIPPED = {
@@ -163,22 +166,80 @@ def test_init_writes_a_folder_in_which_the_commands_work(collections: Path, tmp_
     for path in (path for path in sample.rglob("*") if path.is_file()):
         assert (folder / "prod" / path.relative_to(sample)).read_bytes() == path.read_bytes()
 
-    environment = project.tool_environment(HOME=str(tmp_path))
-    del environment["ANSIBLE_CONFIG"]
+    assert {words[1].rpartition(".")[2] for words in readme_commands(folder)} == {"host_keys", "yml", "check"}
     for words, code, said in (
         (f"{project.COLLECTION}.site --syntax-check", 0, "playbook:"),
         (f"{project.COLLECTION}.inventory", 2, "still holds the sample value"),
         *((f"{name} --syntax-check", 0, "playbook:") for name in sorted(playbooks_in_commands())),
     ):
         name, *options = words.split()
-        argv = [str(project.BIN / "ansible-playbook"), name, "-i", "prod", *options]
-        done = subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+        done = in_folder(folder, "ansible-playbook", name, "-i", "prod", *options)
         assert done.returncode == code and said in done.stdout, done.stdout + done.stderr
 
     (folder / "prod" / "hosts.yml").write_text("mine", encoding="utf-8")
     again = ansible(*init, cwd=tmp_path, collections=found)
     assert again.returncode != 0 and "Nothing was written" in again.stdout
     assert (folder / "prod" / "hosts.yml").read_text(encoding="utf-8") == "mine"
+
+
+def readme_commands(folder: Path) -> list[list[str]]:
+    """What the README that init has written tells to run; the one beside the sample leaves out one of these commands."""
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 15
+    return [shlex.split(words) for words in re.findall(r"`(ansible-playbook [^`]+)`", text)]
+
+
+def in_folder(folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+    """Run a command as somebody who has only this folder."""
+    environment = project.tool_environment(HOME=str(folder.parent))
+    del environment["ANSIBLE_CONFIG"]
+    words = [str(project.BIN / argv[0]), *argv[1:]]
+    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("source", ["archive", "checkout"])
+def test_init_writes_the_inventory_of_the_machines(collections: Path, tmp_path: Path, source: str) -> None:
+    """And a README whose commands exist; a host that was written wrongly leaves nothing behind."""
+    found = collections if source == "archive" else project.COLLECTIONS
+    init = ("ansible-playbook", f"{project.COLLECTION}.init", "-e", "dest=my/cluster", "-e", "user=ops")
+    refused = ansible(*init, "-e", "hosts=10.1.1.[22:11],192.0.2.7,n1,n1", cwd=tmp_path, collections=found)
+    assert refused.returncode != 0 and "Nothing was written" in refused.stdout
+    for value in ("'10.1.1.[22:11]'", "'192.0.2.7'", "'n1'"):
+        assert f"command line  hosts = {value}: " in refused.stdout, refused.stdout
+    assert list(tmp_path.iterdir()) == []
+
+    before = tree(found)
+    made = ansible(*init, "-e", "hosts=10.1.1.[11:22]", cwd=tmp_path, collections=found)
+    assert made.returncode == 0, made.stdout + made.stderr
+    folder = tmp_path / "my" / "cluster"
+    names = [".gitignore", "README.md", "ansible.cfg", "prod", "site.yml"]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    assert [path.name for path in folder.parent.iterdir()] == ["cluster"] and tree(found) == before
+    text = (folder / "prod" / "hosts.yml").read_text(encoding="utf-8")
+    group = yaml.safe_load(text)["gpu_cluster"]
+    assert _generated_file.is_unedited(text)
+    assert list(group["hosts"].values()) == [{"ansible_host": f"10.1.1.{number}"} for number in range(11, 23)]
+    assert group["vars"] == {"ansible_user": "ops", "ansible_become": True}
+    said = made.stdout.partition("Written: ")[2]
+    commands = {words[1]: words for words in readme_commands(folder)}
+    assert len(commands) == 4 and "ansible-playbook site.yml -i prod --tags preflight" in said
+    for command in commands.values() if source == "archive" else ():
+        done = in_folder(folder, *command, "--syntax-check")
+        assert done.returncode == 0 and "playbook:" in done.stdout, done.stdout + done.stderr
+
+    secrets = (".ssh_ca/host_ca", ".vault_pass", "vault-password", "keys/id_ed25519")
+    kept = ("prod/.known_hosts", "prod/.host_keys/n1.pub", "prod/torch-lock.txt", "prod/hosts.yml", "id_ed25519.pub")
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    ignored = ["git", "check-ignore", *(f"prod/{name}" for name in secrets), *kept]
+    listed = subprocess.run(ignored, cwd=folder, capture_output=True, text=True, check=True).stdout
+    assert listed.split() == [f"prod/{name}" for name in secrets]
+
+
+def tree(folder: Path) -> dict[str, int]:
+    """Every file of a collection and when it changed; what Python leaves is not of interest."""
+    root = folder / "ansible_collections" / project.NAMESPACE / project.NAME
+    files = [path for name in ("playbooks", "inventories") for path in (root / name).rglob("*")]
+    return {str(path): path.stat().st_mtime_ns for path in files if "__pycache__" not in path.parts}
 
 
 def test_no_link_in_the_archive_is_dead(collections: Path) -> None:
