@@ -38,13 +38,13 @@ NOT_CHECKED = (
 )
 NOT_CHOSEN = "The hosts of this play are not chosen: {options} left out the task that does it"
 
-#: The groups and members without a problem in this run. What roles set afterwards is not the inventory.
+#: The kinds, groups and members without a problem in this run. What roles set afterwards is not the inventory.
 _sound: set[tuple[str, ...]] = set()
 #: The plays that were let through to act on hosts, in this process and in those that it forks for tasks.
 _acting: list[Any] = []
 
 
-def sound_targets(hostvars: Mapping[str, Any], variable: str = "") -> Any:
+def sound_targets(hostvars: Mapping[str, Any], variable: str = "", kind: str = "problems") -> Any:
     """See sound_targets.yml."""
     own = hostvars["localhost"] if hostvars else {}
     targets = (own.get(variable) or "nobody") if variable else play_targets(own)
@@ -56,9 +56,9 @@ def sound_targets(hostvars: Mapping[str, Any], variable: str = "") -> Any:
     if not hostvars:
         raise AnsibleFilterError(NOT_CHECKED.format(group=group))
     members = [str(host) for host in own["groups"].get(group, [])]
-    if (group, *members) not in _sound:
-        _refuse(inventory_problems(hostvars, members, group), "in the inventory", members)
-        _sound.add((group, *members))
+    if (kind, group, *members) not in _sound:
+        _refuse(inventory_problems(hostvars, members, group, kind), "in the inventory", members)
+        _sound.add((kind, group, *members))
     if variable and not own.get(variable):
         found = nothing_changed(NOT_CHOSEN.format(options=command.partial() or "something"))
         raise AnsibleFilterError(f"{found}. Fix: run the whole playbook.")

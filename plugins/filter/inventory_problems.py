@@ -14,6 +14,7 @@ from typing import Any, Callable
 import yaml
 from ansible.errors import AnsibleFilterError
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.members import ERR_MISSING
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import checks, near_misses
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.plan_overrides import override_notes
@@ -64,8 +65,10 @@ options:
     description:
       - V(problems), or V(notes) for what stops nobody, such as files of C(host_vars) and C(group_vars) that belong to
         no host and to no group, and variables that differ from the port plan in whose place they stand.
+      - V(undiscovered) returns the problems without members that have no fabric address or interface yet, for what only
+        logs in to them.
     type: str
-    choices: [problems, notes]
+    choices: [problems, notes, undiscovered]
     default: problems
 seealso:
   - plugin: baremetal.gpu_cluster.problem_table
@@ -91,6 +94,9 @@ _value:
   elements: dict
 """
 
+
+#: The kind of problems while nobody has asked the members for their cards.
+UNDISCOVERED = "undiscovered"
 
 #: libyaml's loader where PyYAML was built with it: ten times as fast, and a task asks for the problems several times.
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -173,6 +179,8 @@ def inventory_problems(
     facts = {name: [str(fact) for fact in own.get("ansible_facts") or ()] for name, own in everything.items()}
     found = checks.inventory_problems(variables, members, str(group), specs) + checks.fact_problems(facts, specs)
     found += mistyped + problems
+    if kind == UNDISCOVERED:
+        found = [problem for problem in found if problem.rule != ERR_MISSING]
     return [{**problem.as_dict(), "prevents_looking": checks.prevents_looking(problem, variables)} for problem in found]
 
 

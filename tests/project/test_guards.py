@@ -110,6 +110,13 @@ def test_every_play_that_can_act_is_guarded_by_its_hosts(play: dict[str, Any]) -
         assert actions(play) <= READING
 
 
+@pytest.mark.parametrize("play", PLAYS)
+def test_every_play_that_logs_in_verifies_host_keys(play: dict[str, Any]) -> None:
+    """An inventory of six lines says nothing of known hosts."""
+    if play.get("become") or f"{project.COLLECTION}.host_key_probe" in actions(play):
+        assert f"{project.COLLECTION}.ssh_common_args(" in play["vars"]["ansible_ssh_common_args"]
+
+
 @pytest.mark.parametrize("name", sorted(PLAYBOOKS))
 def test_every_playbook_begins_with_the_inventory(name: str) -> None:
     """It tells all problems in a table, and makes the variables of the hosts known to the guard."""
@@ -252,6 +259,24 @@ def test_no_part_of_a_run_gets_past_a_refused_inventory(site: Site) -> None:
     looked = [words for words, ended in found.items() if ended.contacts]
     assert "site.yml" in looked and "site.yml --tags cluster_hosts" not in looked
     assert [path.name for path in (site.folder / "refused").iterdir()] == ["hosts.json"]
+
+
+def test_host_keys_are_read_before_the_cards_are_known(site: Site) -> None:
+    """The inventory that init writes; every other problem of it is still one, and so is this one for other playbooks."""
+    group = {"vars": {"ansible_ssh_executable": str(site.folder / "ssh")}}
+    for name, hosts in {"new": GOOD, "twice": {**GOOD, "n3": GOOD["n2"]}}.items():
+        (site.folder / name).mkdir()
+        addresses = {host: {"ansible_host": own["ansible_host"]} for host, own in hosts.items()}
+        text = json.dumps({"gpu_cluster": {**group, "hosts": addresses}})
+        (site.folder / name / "hosts.json").write_text(text, encoding="utf-8")
+        site.add(name, f"{project.COLLECTION}.host_keys")
+    site.add("new", SITE, "--tags", "cluster_hosts")
+    asked, twice, other = site.run()
+    assert all(f"10.9.0.{number}" in asked.contacts for number in (1, 2, 3)), asked.text
+    assert str(site.folder / "new" / ".known_hosts") in asked.contacts and "StrictHostKeyChecking=yes" in asked.contacts
+    assert "is also the ssh address of n3" in twice.text and not twice.contacts, twice.text
+    assert "gpu_cluster_fabric_address: not set" not in twice.text
+    assert "gpu_cluster_fabric_address: not set" in other.text and not other.contacts
 
 
 def test_whom_a_revocation_means(site: Site) -> None:

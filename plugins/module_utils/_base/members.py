@@ -34,6 +34,7 @@ SAMPLE_NETWORKS = tuple(
 )
 
 ERR_MISSING = "not set, every member needs it"
+FIX_DISCOVER = "run baremetal.gpu_cluster.discover, which asks the machines"
 ERR_NOT_CIDR = "expected an address with its prefix length"
 ERR_NETWORK = "is the address of the network %s itself"
 ERR_BROADCAST = "is the broadcast address of the network %s"
@@ -119,7 +120,7 @@ def fabric_address_problems(value: Any) -> list[Problem]:
 
     example = 'write it like "198.18.20.11/24"'
     if value is None:
-        return problem(ERR_MISSING, f"{example} in the host's entry of the inventory")
+        return problem(ERR_MISSING, f"{example} in the host's entry of the inventory, or {FIX_DISCOVER}")
     if isinstance(value, Unreadable):
         return [value.problem(FABRIC_ADDRESS)]
     interface = interface_of(value)
@@ -143,7 +144,7 @@ def fabric_address_problems(value: Any) -> list[Problem]:
 def fabric_interface_problems(value: Any) -> list[Problem]:
     """Every rule for the name of the fabric's network card."""
     if value is None:
-        fix = 'write it like "ens1f0"; `ip -br link` on the node lists the names'
+        fix = f'write it like "ens1f0" (`ip -br link` on the node lists the names), or {FIX_DISCOVER}'
         return [Problem(FABRIC_INTERFACE, "", ERR_MISSING, fix)]
     if isinstance(value, Unreadable):
         return [value.problem(FABRIC_INTERFACE)]
