@@ -107,6 +107,22 @@ def test_the_check_runs_with_become(cluster: NetCluster, tmp_path: Path) -> None
     assert [stage["result"] for stage in report["stages"]][:3] == ["passed"] * 3, report["stages"]
 
 
+def test_init_and_the_minimal_inventory(tmp_path: Path) -> None:
+    environment = project.tool_environment(ANSIBLE_COLLECTIONS_PATH=str(project.COLLECTIONS))
+    hosts = ("-e", "dest=cluster", "-e", "hosts=fd00::[11:12],gpu[07-08]")
+    minimal = ("-i", str(project.ROOT / "docs" / "examples" / "minimal"))
+    for name, words, said in (
+        ("init", hosts, f"Written: {tmp_path}/cluster"),
+        ("init", hosts, "there is something already"),
+        ("inventory", minimal, "12 members, no problems in the inventory"),
+    ):
+        command = [PLAYBOOK, f"{project.COLLECTION}.{name}", *words]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert said in done.stdout, done.stdout + done.stderr
+    written = yaml.safe_load((tmp_path / "cluster" / "prod" / "hosts.yml").read_text(encoding="utf-8"))
+    assert list(written["gpu_cluster"]["hosts"]) == ["gpu01", "gpu02", "gpu07", "gpu08"]
+
+
 def test_text_of_a_node_is_no_template(tmp_path: Path) -> None:
     """As the playbooks do it: results of all hosts in a variable, and a filter that makes new text of them.
 

@@ -183,7 +183,7 @@ def test_init_writes_a_folder_in_which_the_commands_work(collections: Path, tmp_
 
 
 def readme_commands(folder: Path) -> list[list[str]]:
-    """What the README that init has written tells to run; the one beside the sample leaves out one of these commands."""
+    """What the README that init has written tells to run."""
     text = (folder / "README.md").read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 15
     return [shlex.split(words) for words in re.findall(r"`(ansible-playbook [^`]+)`", text)]
@@ -195,6 +195,16 @@ def in_folder(folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:
     del environment["ANSIBLE_CONFIG"]
     words = [str(project.BIN / argv[0]), *argv[1:]]
     return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("source", ["archive", "checkout"])
+def test_the_minimal_inventory_has_no_problem(collections: Path, tmp_path: Path, source: str) -> None:
+    found = collections if source == "archive" else project.COLLECTIONS
+    root = found / "ansible_collections" / project.NAMESPACE / project.NAME
+    example = ("-i", str(root / "docs" / "examples" / "minimal" / "hosts.yml"))
+    (tmp_path / "ansible.cfg").write_text((root / "ansible.cfg").read_text(encoding="utf-8"), encoding="utf-8")
+    done = ansible("ansible-playbook", f"{project.COLLECTION}.inventory", *example, cwd=tmp_path, collections=found)
+    assert done.returncode == 0 and "12 members, no problems in the inventory" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("source", ["archive", "checkout"])

@@ -262,7 +262,7 @@ def test_no_part_of_a_run_gets_past_a_refused_inventory(site: Site) -> None:
 
 
 def test_host_keys_are_read_before_the_cards_are_known(site: Site) -> None:
-    """The inventory that init writes; every other problem of it is still one, and so is this one for other playbooks."""
+    """In an inventory of init. Any other problem is refused, and other playbooks refuse this one."""
     group = {"vars": {"ansible_ssh_executable": str(site.folder / "ssh")}}
     for name, hosts in {"new": GOOD, "twice": {**GOOD, "n3": GOOD["n2"]}}.items():
         (site.folder / name).mkdir()
