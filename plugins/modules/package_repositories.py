@@ -133,6 +133,10 @@ options:
             does not answer.
         type: str
         default: ""
+      prefer_pip_configuration:
+        description: Use O(wheels.index_url) only if pip's configuration on the node names no index and no folder.
+        type: bool
+        default: false
       folder:
         description: Folder with wheels on the node. It overrides the index, like pip's C(--no-index).
         type: str
@@ -246,6 +250,7 @@ def argument_spec() -> dict[str, object]:
     }
     wheels = {
         "index_url": {"type": "str", "default": ""},
+        "prefer_pip_configuration": {"type": "bool", "default": False},
         "folder": {"type": "str", "default": ""},
         "requirements": {"type": "list", "elements": "str", "default": []},
         "prefix": {"type": "str", "default": ""},

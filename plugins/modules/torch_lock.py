@@ -40,6 +40,10 @@ options:
       decides.
     type: str
     default: ""
+  prefer_pip_configuration:
+    description: Use O(index_url) only if pip's configuration on the node names no index and no folder with wheels.
+    type: bool
+    default: false
   proxy:
     description: The proxy through which pip reaches the index, as C(http://HOST:PORT).
     type: str
@@ -100,6 +104,7 @@ def main() -> None:
             "python": {"type": "path", "default": "/usr/bin/python3.12"},
             "find_links": {"type": "str", "default": ""},
             "index_url": {"type": "str", "default": ""},
+            "prefer_pip_configuration": {"type": "bool", "default": False},
             "proxy": {"type": "str", "default": ""},
             "timeout_seconds": {"type": "int", "default": 3600},
         },

@@ -74,6 +74,16 @@ def pin_problems(values: Mapping[str, Any]) -> list[Problem]:
     return problems if values.get(ADOPT) else problems + _python_problems(values) + _build_problems(values, builds)
 
 
+def driver_branch(values: Mapping[str, Any]) -> int | None:
+    """The branch of the driver that this host gets, None where it gets none."""
+    return _branch(values) if _has_driver(values) else None
+
+
+def torch_row(values: Mapping[str, Any]) -> truth.Torch | None:
+    """What is known of this release of PyTorch."""
+    return next(iter(_torch_rows(values)), None)
+
+
 def _text(value: Any) -> str:
     return "" if value is None else str(value).strip()
 

@@ -41,6 +41,9 @@ METALINK = "https://mirrors.fedoraproject.org/metalink"
 #: The index that pip asks where nothing else is configured.
 PYPI = "https://pypi.org/simple"
 
+#: The folder with an index for each build of PyTorch, such as cu130 and cpu.
+PYTORCH = "https://download.pytorch.org/whl"
+
 
 @dataclass(frozen=True)
 class Node:

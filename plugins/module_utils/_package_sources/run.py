@@ -16,14 +16,15 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _pip_settings
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem, shown
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._dnf import repo_file
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._dnf.system import read_repo_files
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import pci, tree
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import Mover
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import (
+    catalogue,
     openpgp,
-    pip_settings,
     plan,
     probe,
     spec,
@@ -54,6 +55,10 @@ PINNED_DEFAULTS = {
 }
 EVERYTHING = ("--disableexcludes=all", "--setopt=*.module_hotfixes=1")
 ERR_NO_CA = "the node has no such file"
+FIX_DEFAULT = (
+    "this index was chosen, because the inventory names no source: for nodes without internet set {variable} to a "
+    "mirror, see docs/air-gapped.md"
+)
 FIX_CA = "copy the authority's certificate to the node before this role runs, or correct the path"
 WARN_UNUSED = (
     "The node has no repository {id} in use, and none was switched on. Where packages of it are needed, give "
@@ -344,7 +349,13 @@ def _ask_wheels(asking: Asking, given: Mapping[str, Any], routes: Routes, node: 
     names_of = given.get("variables") or {}
     pins = names_of.get("requirements") or {}
     folder, index_url = given.get("folder", ""), str(given.get("index_url", "")).rstrip("/")
-    of_pip = "" if folder or index_url or not requirements else pip_settings.index(os.environ, os.path.expanduser("~"))
+    home = os.path.expanduser("~")
+    is_default = bool(index_url and given.get("prefer_pip_configuration"))
+    if is_default and _pip_settings.names_a_source(os.environ, home, system.read_text):
+        is_default, index_url = False, ""
+    of_pip = ""
+    if requirements and not folder and not index_url:
+        of_pip = _pip_settings.index(os.environ, home, system.read_text, catalogue.PYPI)
     if folder:
         wheels = verdict.Wheels(names_of.get("folder") or WHEEL_FOLDER_VARIABLE, folder, "", requirements, pins)
         names = tuple(os.listdir(folder)) if os.path.isdir(folder) else None
@@ -366,6 +377,8 @@ def _ask_wheels(asking: Asking, given: Mapping[str, Any], routes: Routes, node: 
             found = [verdict.default_index_problem(wheels, one, told, node.arch) for one, told in answers.items()]
         else:
             found = [verdict.index_problem(wheels, one, told, node.arch) for one, told in answers.items()]
+        if is_default:
+            found = [one and replace(one, fix=f"{one.fix}; {FIX_DEFAULT.format(variable=variable)}") for one in found]
     else:
         found = []
     problems += [problem for problem in found if problem]

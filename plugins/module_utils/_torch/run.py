@@ -14,8 +14,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _pip_settings
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import file_lock
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.deadline import CommandError
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._dnf.system import read_text
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch import adoption, builder
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.environment import (
     Decision,
@@ -115,6 +117,9 @@ def read_inputs(params: Mapping[str, Any]) -> Inputs:
         raise RefusedError(ERR_REQUIREMENTS % (ERR_WAIT % (params["wait_seconds"], MOST_WAIT_SECONDS)))
     if params["find_links"] and params["index_url"]:
         raise RefusedError(ERR_SOURCES)
+    home = os.path.expanduser("~")
+    if params.get("prefer_pip_configuration") and _pip_settings.names_a_source(os.environ, home, read_text):
+        params = {**params, "index_url": ""}
     source = Source(params["find_links"], params["index_url"], params["proxy"])
     return Inputs(params, requirements, locked, source)
 

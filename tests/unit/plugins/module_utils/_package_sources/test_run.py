@@ -426,6 +426,31 @@ def test_a_version_that_the_default_index_of_pip_lacks_is_named_too(
     world.run(wheels=wheels)
 
 
+def test_an_index_that_nobody_has_set_gives_way_to_that_of_pip(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    index = "https://download.pytorch.org/whl/cu130"
+    variables = {"index_url": "torch_runtime_index_url"}
+    wheels = {
+        "prefix": "/none",
+        "index_url": index,
+        "prefer_pip_configuration": True,
+        "requirements": ["torch==2.13.0"],
+    }
+    world.network[f"{index}/torch/"] = b'<a href="torch-2.13.0%2Bcu130-cp312-cp312-manylinux_2_28_x86_64.whl">torch</a>'
+    world.run(wheels=wheels)
+    world.network.clear()
+    (said,) = world.refused(wheels={**wheels, "variables": variables})
+    assert said.startswith(f"torch_runtime_index_url = '{index}': ") and "this index was chosen, because" in said
+    assert "set torch_runtime_index_url to a mirror" in said
+    (said,) = world.refused(wheels={**wheels, "variables": variables, "prefer_pip_configuration": False})
+    assert "was chosen" not in said
+    world.questions.clear()
+    world.files["/etc/pip.conf"] = "[global]\nfind-links = /srv/wheels\n"
+    world.run(wheels=wheels)
+    assert world.questions == []
+
+
 def test_a_folder_of_wheels_wins_over_the_index(world: World, tmp_path: Path) -> None:
     """Nobody asks the index then, and the folder is only looked at."""
     (tmp_path / "numpy-2.3.4-cp312-cp312-manylinux_2_28_x86_64.whl").touch()

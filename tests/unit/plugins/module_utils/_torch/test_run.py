@@ -20,8 +20,10 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _pip_settings
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import file_lock
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch import run
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.pip import Source
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.store import BuildError
 
 LOCK = "torch==2.13.0+cpu --hash=sha256:" + "1" * 64 + "\n"
@@ -156,6 +158,28 @@ def test_members_that_are_alike_have_the_same_key(node: Node) -> None:
     others = [{"find_links": ""}, {"index_url": "https://i.example.com", "find_links": ""}]
     others += [{"requirements": ["torch==2.12.0"]}, {"lock_name": "files/other-lock.txt"}]
     assert len({node.apply("", check_mode=True, **change)["key"] for change in others} | {key}) == 5
+
+
+def test_an_index_gives_way_to_that_of_pip_only_where_this_is_wanted(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Source] = []
+
+    def resolve(_tmpdir: str, _python: str, source: Source, *_more: Any) -> tuple[str, dict[str, str]]:
+        seen.append(source)
+        return node.resolve()
+
+    monkeypatch.setattr(_pip_settings, "names_a_source", lambda *_given: True)
+    monkeypatch.setattr(run.builder, "resolve", resolve)
+    given = {"find_links": "", "index_url": "https://i.example.com"}
+    assert node.apply("", **given, prefer_pip_configuration=True)["built"] and seen == [Source()]
+    assert not node.apply("", find_links="")["changed"]
+    key = node.apply("", check_mode=True, find_links="")["key"]
+    assert node.apply("", check_mode=True, **given, prefer_pip_configuration=True)["key"] == key
+    monkeypatch.setattr(_pip_settings, "names_a_source", lambda *_given: False)
+    assert node.apply("", check_mode=True, **given, prefer_pip_configuration=True)["key"] != key
+    node.apply("", **given, prefer_pip_configuration=True)
+    assert seen[1:] == [Source(index_url="https://i.example.com")]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The package index that pip on this node asks when nobody names one: that of its configuration, or its default.
+"""The package index that pip on this node asks when nobody names one: that of its configuration, or its default. Pure.
 
 https://pip.pypa.io/en/stable/topics/configuration/ has the files, in the order in which pip reads them; the last wins.
 """
@@ -10,15 +10,19 @@ from __future__ import annotations
 
 import configparser
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import catalogue, system
+#: The text of a file, None where there is none.
+Read = Callable[[str], "str | None"]
 
 GLOBAL = "/etc/pip.conf"
 #: Sections that `pip download` and `pip install` read; the second wins.
 SECTIONS = ("global", "install")
 #: With one of these pip looks elsewhere too, or gets there in another way than the questions of this role do.
 NOT_ASKED = ("extra-index-url", "find-links", "no-index", "proxy", "cert", "client-cert", "trusted-host")
+
+#: With one of these pip does not ask its default index, or not alone.
+SOURCES = ("index-url", "extra-index-url", "find-links", "no-index")
 
 
 def _files(environ: Mapping[str, str], home: str) -> list[str]:
@@ -45,12 +49,21 @@ def _settings(texts: list[str], environ: Mapping[str, str]) -> dict[str, str]:
     return {**sections["global"], **sections["install"], **named}
 
 
-def index(environ: Mapping[str, str], home: str) -> str:
+def names_a_source(environ: Mapping[str, str], home: str, read: Read) -> bool:
+    """Whether pip's configuration on this node names a source of packages, or this cannot be told."""
+    try:
+        found = _settings([read(path) or "" for path in _files(environ, home)], environ)
+    except (OSError, configparser.Error):
+        return True
+    return any(found.get(name, "").strip() for name in SOURCES)
+
+
+def index(environ: Mapping[str, str], home: str, read: Read, default: str) -> str:
     """The address without a slash at its end; empty where one index alone does not decide, or this cannot be told."""
     try:
-        found = _settings([system.read_text(path) or "" for path in _files(environ, home)], environ)
+        found = _settings([read(path) or "" for path in _files(environ, home)], environ)
     except (OSError, configparser.Error):
         return ""
-    address = found.get("index-url", catalogue.PYPI).strip().rstrip("/")
+    address = found.get("index-url", default).strip().rstrip("/")
     # A password in it is nothing to write into a message.
     return "" if "@" in address or any(found.get(name, "").strip() for name in NOT_ASKED) else address

@@ -12,13 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sources import catalogue, pip_settings
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _pip_settings
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._dnf.system import read_text
+
+PYPI = "https://pypi.org/simple"
 
 
 @pytest.fixture(autouse=True)
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """The machine's own settings are none of the test's."""
-    monkeypatch.setattr(pip_settings, "GLOBAL", "/none")
+    monkeypatch.setattr(_pip_settings, "GLOBAL", "/none")
 
 
 SITE = "[global]\nindex-url = https://site.example.com/simple/\n"
@@ -35,7 +38,7 @@ def pip_says(home: Path, environ: dict[str, str]) -> str:
     for name in (":env:.index-url", "install.index-url", "global.index-url"):
         if name in found:
             return found[name].strip("'").rstrip("/")
-    return catalogue.PYPI
+    return PYPI
 
 
 @pytest.mark.parametrize(
@@ -60,7 +63,7 @@ def test_it_is_the_one_that_pip_takes(tmp_path: Path, files: dict[str, str], env
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    assert pip_settings.index(environ, str(tmp_path)) == pip_says(tmp_path, environ)
+    assert _pip_settings.index(environ, str(tmp_path), read_text, PYPI) == pip_says(tmp_path, environ)
 
 
 @pytest.mark.parametrize(
@@ -77,4 +80,13 @@ def test_it_is_the_one_that_pip_takes(tmp_path: Path, files: dict[str, str], env
 def test_where_more_than_an_index_decides_nothing_is_told(tmp_path: Path, text: str) -> None:
     (tmp_path / ".config" / "pip").mkdir(parents=True)
     (tmp_path / ".config" / "pip" / "pip.conf").write_text(text)
-    assert pip_settings.index({}, str(tmp_path)) == ""
+    assert _pip_settings.index({}, str(tmp_path), read_text, PYPI) == ""
+    assert _pip_settings.names_a_source({}, str(tmp_path), read_text) == ("proxy" not in text)
+
+
+def test_whether_a_source_is_named(tmp_path: Path) -> None:
+    environ = {"XDG_CONFIG_DIRS": str(tmp_path / "none")}
+    assert not _pip_settings.names_a_source(environ, str(tmp_path), read_text)
+    assert not _pip_settings.names_a_source({**environ, "PIP_NO_INDEX": "", "PIP_PROXY": "x"}, str(tmp_path), read_text)
+    named = {**environ, "PIP_INDEX_URL": "https://a.example.com"}
+    assert _pip_settings.names_a_source(named, str(tmp_path), read_text)
