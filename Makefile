@@ -38,8 +38,9 @@ lint unit parity docs-check sanity oldest molecule molecule-vm faults:
 format: setup ## Format all Python files
 	@.venv/bin/ruff check --fix --quiet; .venv/bin/ruff format
 
-readmes: setup ## Write the variable tables of the role READMEs, the table of findings and the page of symptoms
+readmes: setup ## Write the variable tables of the role READMEs and of docs/variables.md, the table of findings, the page of symptoms
 	@$(TOOLS) tools/role_readmes.py
+	@$(TOOLS) tools/variables_page.py
 	@$(TOOLS) tools/findings_index.py
 	@$(TOOLS) tools/text_pages.py
 

@@ -93,6 +93,7 @@ def docs() -> Tally:
             ),
             checks.command("changelog", "antsibull-changelog", "lint"),
             checks.command("variable tables", sys.executable, "tools/role_readmes.py", "--check"),
+            checks.command("page of variables", sys.executable, "tools/variables_page.py", "--check"),
         ]
     )
 
