@@ -15,8 +15,9 @@ from urllib.parse import unquote, urlsplit
 
 import project
 
-#: Text in which nothing is a link.
-_CODE = re.compile(r"^(```+|~~~+).*?^\1[^\S\n]*$|(`+)(?!`).+?(?<!`)\2(?!`)|<!--.*?-->", re.DOTALL | re.MULTILINE)
+#: Blocks of code and comments, and with them code in a line, which ends with its paragraph or its row of a table.
+_BLOCK = r"^(```+|~~~+).*?^\1[^\S\n]*$|<!--.*?-->"
+_CODE = re.compile(_BLOCK + r"|(`+)(?!`)(?:(?!\n\n|\n\|).)+?(?<!`)\2(?!`)", re.DOTALL | re.MULTILINE)
 #: ](target "title"), ](<target>), src="target", and [name]: target on a line of its own.
 _LINK = re.compile(
     r"\]\(<(?P<angle>[^>\n]*)>\)"
@@ -53,8 +54,7 @@ def links(text: str) -> Iterator[Link]:
 
 def anchors(text: str) -> set[str]:
     """What a link can name after its #, as GitHub derives it from the headings."""
-    fenced = re.compile(r"^(```+|~~~+).*?^\1[^\S\n]*$|<!--.*?-->", re.DOTALL | re.MULTILINE)
-    plain = fenced.sub("", text)
+    plain = re.sub(_BLOCK, "", text, flags=re.DOTALL | re.MULTILINE)
     found: set[str] = set(_HTML_ANCHOR.findall(without_code(text)))
     seen: dict[str, int] = {}
     for heading in _HEADING.findall(plain):

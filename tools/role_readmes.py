@@ -83,7 +83,8 @@ def description_of(option: Mapping[str, Any]) -> str:
     text = option.get("description", "")
     sentences = [text] if isinstance(text, str) else list(text)
     if "choices" in option:
-        sentences.append("One of " + ", ".join(f"C({choice})" for choice in option["choices"]) + ".")
+        choices = [choice if choice != "" else '""' for choice in option["choices"]]
+        sentences.append("One of " + ", ".join(f"C({choice})" for choice in choices) + ".")
     return markdown(" ".join(" ".join(sentences).split()))
 
 

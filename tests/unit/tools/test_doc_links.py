@@ -18,6 +18,9 @@ PAGE = """# First `code` & more
 # no heading
 ```
 
+| a sign ` in a cell | [in a table](other.md) |
+| and ` another | `` |
+
 Neither `[this](nowhere.md)` nor <!-- [this](nowhere.md) --> is one.
 
 [named]: https://example.com/x
@@ -40,6 +43,7 @@ def test_links_are_found_outside_of_code_only() -> None:
         "../examples/",
         "#first-code--more",
         "with space.md",
+        "other.md",
         "https://example.com/x",
     ]
     assert all(PAGE[link.begin : link.end] == link.target for link in doc_links.links(PAGE))

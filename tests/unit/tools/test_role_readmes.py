@@ -27,7 +27,7 @@ argument_specs:
         options:
           name:
             description: A name.
-            choices: [x, y]
+            choices: [x, y, ""]
       web_text:
         default: ""
         description: Nothing.
@@ -36,7 +36,7 @@ TABLE = """| Variable | Type | Default | Description |
 | --- | --- | --- | --- |
 | `web_port` | int | `80` | The port, see `web_hosts` and `a)b`. |
 | `web_hosts` | list of dict | *required* | First sentence. Second \\| sentence. |
-| `web_hosts[].name` | str |  | A name. One of `x`, `y`. |
+| `web_hosts[].name` | str |  | A name. One of `x`, `y`, `""`. |
 | `web_text` | str | `""` | Nothing. |"""
 
 
