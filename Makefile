@@ -6,7 +6,7 @@ NODES ?= 3
 TOOLS := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-wheels setup-torch test lint unit parity docs-check sanity oldest molecule molecule-vm faults format readmes demo bench compat el-evidence lab lab-down lab-ssh vm vm-down build clean
+.PHONY: help setup setup-wheels setup-torch test lint unit parity docs-check sanity oldest molecule molecule-vm faults format readmes demo bench compat el-evidence docs lab lab-down lab-ssh vm vm-down build clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -58,6 +58,9 @@ compat: setup-wheels ## Run site.yml on the lab with every promised ansible-core
 el-evidence: setup ## Print a report about real EL machines (ARGS="-i prod"), or about the tests on an image (LAB_IMAGE=...)
 	@$(TOOLS) tools/el_evidence.py $(ARGS)
 
+docs: setup ## Build the documentation as a site, docs/build/html (ARGS=--external also asks for addresses on the web)
+	@$(TOOLS) tools/docs_site.py $(ARGS)
+
 lab: setup-wheels ## Start a lab of NODES nodes
 	@$(TOOLS) tools/lab/lab.py up --nodes $(NODES)
 
@@ -78,5 +81,5 @@ build: setup ## Build the collection archive, and the check as one file without 
 	@$(TOOLS) tools/standalone.py
 
 clean: ## Remove what setup, tests and builds made here (the lab has its own target)
-	@rm -rf .venv .venv-oldest .venv*.removing-* .ansible dist tests/output .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf .venv .venv-docs .venv-galaxy .venv-oldest .venv*.removing-* .ansible dist docs/build tests/output .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

