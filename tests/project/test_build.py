@@ -49,6 +49,7 @@ JUNK = (
     ".git/config",
     ".mypy_cache/x",
     ".pytest_cache/x",
+    "changelogs/.plugin-cache.yaml",
     "dist/old.tar.gz",
     "docs/build/html/index.html",
     "inventories/lab/hosts.yml",
