@@ -106,6 +106,13 @@ def healthy(count: int = 8, seed: int = 1) -> Report:
         "limits": {},
         "times": [_time(*one) for one in STEPS],
         "openmpi": _openmpi(names),
+        "origin": {
+            "inventory": ["prod"],
+            "product_version": "0.1.0",
+            "controller": "deploy",
+            "started_local": "2026-11-21T21:01:02+01:00",
+            "zone": "CET",
+        },
     }
 
 

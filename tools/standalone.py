@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Build the check as one file that needs no Ansible: dist/gpu-cluster-check.pyz.
 
-It holds the program and what it imports of the collection, found as the programs that are sent to nodes find theirs.
+It holds the program and what it imports of the collection, found as the programs that are sent to nodes find theirs,
+and the files of the collection that the reports show: the pages of findings, and the version.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.cli i
 
 FILE = "gpu-cluster-check.pyz"
 SHEBANG = b"#!/usr/bin/env python3\n"
+#: Where the collection is in the archive, and the files of it that are no code (own_files.py).
+COLLECTION = "ansible_collections/baremetal/gpu_cluster"
+DATA = ("galaxy.yml", "docs/findings/GC-*.md")
 #: In words that an older Python understands, or nobody would learn what it lacks.
 MAIN = """\
 import sys
@@ -51,6 +55,11 @@ def contents() -> dict[str, str]:
     return {
         **{f"{name.replace('.', '/')}/__init__.py": "" for name in sorted(packages)},
         **{f"{name.replace('.', '/')}.py": text for name, text in sources.items()},
+        **{
+            f"{COLLECTION}/{path.relative_to(project.ROOT)}": path.read_text(encoding="utf-8")
+            for pattern in DATA
+            for path in sorted(project.ROOT.glob(pattern))
+        },
         "__main__.py": MAIN.format(module=program.__name__, version=version()),
         "LICENSE": (project.ROOT / "LICENSE").read_text(encoding="utf-8"),
     }

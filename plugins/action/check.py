@@ -106,6 +106,7 @@ class ActionModule(ActionBase):
         found = coordinator.with_times(coordinator.judge(state), state, judged, time.time())
         sources = variables.get("ansible_inventory_sources") or []
         found = delivery.with_inventory(found, fixes.inventory(sources, os.getcwd()))
+        found = delivery.with_origin(found, [fixes.below(str(source), os.getcwd()) for source in sources])
         missing: list[str] = []
         where = state["settings"]["report_dir"]
         if where:

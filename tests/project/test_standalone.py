@@ -19,6 +19,8 @@ import pytest
 import standalone
 import yaml
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import registry
+
 REPORT = project.ROOT / "docs" / "examples" / "report.json"
 OLD_PYTHONS = sorted((Path.home() / ".pyenv" / "versions").glob("[23].[678]*/bin/python"))
 
@@ -82,7 +84,13 @@ def test_what_is_in_it(program: Path) -> None:
         texts = {name: archive.read(name).decode() for name in archive.namelist()}
     utils = "ansible_collections/baremetal/gpu_cluster/plugins/module_utils/"
     code = {name: text for name, text in texts.items() if name.startswith(utils) and text}
+    data = {name: texts.pop(name) for name in set(texts) if name.endswith((".md", ".yml"))}
     assert {name for name in texts.keys() - code if texts[name]} == {"__main__.py", "LICENSE"}
+    own = utils.removesuffix("plugins/module_utils/")
+    assert {name for name in data if not name.startswith(f"{own}docs/findings/GC-")} == {f"{own}galaxy.yml"}
+    assert {Path(name).stem for name in data} == {*registry.FINDINGS, "galaxy"}
+    for name, text in data.items():
+        assert text == (project.ROOT / name.removeprefix(own)).read_text(encoding="utf-8")
     for name, text in code.items():
         shipped = project.ROOT / "plugins" / "module_utils" / name.removeprefix(utils)
         assert text == shipped.read_text(encoding="utf-8")

@@ -60,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
         for number, handler in before.items():
             signal.signal(number, handler)
         transport.close(sockets)
+    report = delivery.with_origin(report, args.hosts)
     if where:
         report, _missing = delivery.with_files(report, where)
     found = report.as_dict()

@@ -22,11 +22,13 @@ UNSAFE = ('"', "$", "`", "\\", "!", "\n")
 
 def inventory(sources: Sequence[str], folder: str) -> str:
     """The options for these inventories, as one types them in this folder; ``INVENTORY`` where there is none."""
-    words = []
-    for source in sources:
-        below = os.path.relpath(source, folder) if os.path.isabs(source) else source
-        words.append(f"-i {shlex.quote(source if below.startswith('..') else below)}")
-    return " ".join(words) or INVENTORY
+    return " ".join(f"-i {shlex.quote(below(source, folder))}" for source in sources) or INVENTORY
+
+
+def below(path: str, folder: str) -> str:
+    """A path as one types it in this folder."""
+    short = os.path.relpath(path, folder) if os.path.isabs(path) else path
+    return path if short.startswith("..") else short
 
 
 def _limit(hosts: Sequence[str]) -> str:

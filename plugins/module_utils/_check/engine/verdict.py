@@ -54,6 +54,7 @@ class Report:
     rank_findings.Judgement has them.  limits: of the site, as speed_limits.Limits.as_dict() gives them.  times: what
     step_times.spans() gives.  rounds: of pairs of nodes, as localise.py has them.  rails: those after
     the first, as mesh/rails.py tells them.  openmpi: as mpi/results.py tells it, empty where mpirun was not run.
+    origin: where and with what the report was made, as delivery.with_origin() puts it in.
     """
 
     verdict: str
@@ -88,6 +89,7 @@ class Report:
     rounds: list[dict[str, Any]] = field(default_factory=list)
     rails: list[dict[str, Any]] = field(default_factory=list)
     openmpi: dict[str, Any] = field(default_factory=dict)
+    origin: dict[str, Any] = field(default_factory=dict)
 
     @property
     def culprits(self) -> dict[str, str]:

@@ -237,8 +237,21 @@ OPENMPI = {
     ),
     "description": "The all_reduce over Open MPI; empty where mpirun was not run.",
 }
+ORIGIN = {
+    **_record(
+        {
+            "inventory": {**NAMES, "description": "As given with -i; without Ansible the list of hosts."},
+            "product_version": _text("Of this collection; empty when it is not known."),
+            "controller": _text("Host name of the machine that made the report."),
+            "started_local": _text("As started, in the time zone of the controller: 2026-01-02T04:04:05+01:00."),
+            "zone": _text("The name of that time zone, such as CET; may be empty."),
+        },
+        optional=("inventory", "product_version", "controller", "started_local", "zone"),
+    ),
+    "description": "Where and with what the report was made; empty when nobody noted it.",
+}
 #: Keys that came later within this version: a report that was written before has none of them.
-LATER = ("limits", "times", "rounds", "rails", "openmpi")
+LATER = ("limits", "times", "rounds", "rails", "openmpi", "origin")
 RESULT = _text("ok, timeout, unreachable, refused, stalled, foreign, or the name of an error of the kernel.")
 #: The numbers of all links of one rail.
 LINKS: dict[str, Schema] = {
@@ -293,6 +306,7 @@ SCHEMA: Schema = {
             "openmpi": OPENMPI,
             "rounds": _list(ROUND, "All-reduces of two nodes each; empty where the ranks left nothing open."),
             "rails": _list(RAIL, "The rails after the first, which is that of mesh, latency_ms and so on."),
+            "origin": ORIGIN,
         },
         optional=LATER,
     ),

@@ -123,6 +123,7 @@ def test_answers_lead_to_the_next_orders_and_to_the_verdict(run: Check, printed:
     assert list(schema.violations(report)) == [] and report == json.loads(json.dumps(found["report"]))
     assert {path.name for path in (tmp_path / "reports").iterdir()} == FILES
     assert report["findings"] and all("-i /srv/prod -i /srv/more" in one["reproduce"] for one in report["findings"])
+    assert report["origin"]["inventory"] == ["/srv/prod", "/srv/more"]
     assert "<inventory>" not in json.dumps(report) + "".join(printed)
     assert [one["name"] for one in report["times"]] == ["static", "launch", "mesh", "collective", "facts", "diagnosis"]
     assert report["seconds"] == 5.2

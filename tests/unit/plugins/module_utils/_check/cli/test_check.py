@@ -32,6 +32,7 @@ def test_a_healthy_cluster(site: Any) -> None:
     assert static["members"][1]["addresses"] == ["192.0.2.2"] and static["members"][1]["fabric_prefix"] == 24
     report = json.loads((site.folder / "reports/report.json").read_text())
     assert report["verdict"] == "PASSED" and report["participants"] == HOSTS
+    assert report["origin"]["inventory"] == ["n[1-3]"] and report["origin"]["product_version"]
     assert site.out == (site.folder / "reports/report.txt").read_text()
     assert [one["name"] for one in report["times"]] == [
         *("static", "launch", "mesh", "collective", "openmpi", "facts", "diagnosis")
