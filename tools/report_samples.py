@@ -22,6 +22,7 @@ import project
 if __name__ == "__main__":
     sys.path.insert(0, str(project.ROOT / ".ansible" / "collections"))
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import listed
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import LINK, Finding, Subject
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.verdict import REPORT_VERSION
@@ -44,6 +45,15 @@ RATE = 1.15e9
 LATENCY_MS = 0.18
 READY = 1795291266.0
 ALPHA, BETA = 3.1e-4, 0.62e9
+#: Of a rank that got to its end.
+EVENTS: list[dict[str, Any]] = [
+    {"event": "ready", "at": READY},
+    {"event": "store", "at": READY + 0.1},
+    {"event": "joined", "at": READY + 0.4},
+    {"event": "size", "at": READY + 0.9, "size_bytes": 1048576},
+    {"event": "size", "at": READY + 3.4, "size_bytes": 67108864},
+    {"event": "done", "at": READY + 3.5},
+]
 #: Step, when it began, how long it took.
 STEPS = (
     ("static", 0.2, 1.9),
@@ -99,7 +109,7 @@ def healthy(count: int = 8, seed: int = 1) -> Report:
         "bytes_per_second": links(lambda: round(RATE * dice.uniform(0.92, 1.04))),
         "retransmits": links(lambda: 0),
         "ranks": [_rank(number, name) for number, name in enumerate(names)],
-        "notes": [f"GPU stages not checked on {', '.join(names)} (the backend gloo leaves the GPUs alone)"],
+        "notes": [f"GPU stages not checked on {listed(names)} (the backend gloo leaves the GPUs alone)"],
         "stack": {name: _stack() for name in names},
         "gpu_verified": [],
         "labels": {name: {"rack": f"r{1 + number // 4}"} for number, name in enumerate(names)},
@@ -157,14 +167,7 @@ def _rank(number: int, host: str) -> dict[str, Any]:
         "hostname": host,
         "state": "finished",
         "exit_code": 0,
-        "events": [
-            {"event": "ready", "at": READY},
-            {"event": "store", "at": READY + 0.1},
-            {"event": "joined", "at": READY + 0.4},
-            {"event": "size", "at": READY + 0.9, "size_bytes": 1048576},
-            {"event": "size", "at": READY + 3.4, "size_bytes": 67108864},
-            {"event": "done", "at": READY + 3.5},
-        ],
+        "events": [dict(one) for one in EVENTS],
         "stderr_tail": "",
     }
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All files of a report.  Pure: it returns what is to be written."""
+"""All files of a report: it returns what is to be written.  It reads nothing but the pages of findings."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.repor
     drift,
     html,
     junit,
+    pages,
     prometheus,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report.words import Report
@@ -28,7 +29,7 @@ def contents(report: Report, before: str = "") -> dict[str, str]:
     return {
         JSON: json.dumps(report, indent=2 if len(report["members"]) <= READABLE else None) + "\n",
         "report.txt": "\n".join(console.lines(report)) + "\n",
-        "report.html": html.page(report, earlier),
+        "report.html": html.page(report, earlier, pages.texts(one["id"] for one in report["findings"])),
         "junit.xml": junit.xml(report),
         "report.prom": prometheus.text(report),
     }

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Optional
+from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import DIRECTION, LINK
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import probe_ports
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import rails
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import linkdata, rails
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report.words import (
     NO_RESULT,
     SLOW,
@@ -28,8 +28,8 @@ WIDE = 24
 # Rows and columns of a folded grid.  Beyond it the trouble is scattered and a grid explains nothing any more.
 MOST = 48
 
-# A result, or None where a node meets itself.
-Line = list[Optional[str]]
+# A result, or anything else that a map tells of a link, or None where a node meets itself.
+Line = list[Any]
 
 
 @dataclass(frozen=True)
@@ -76,26 +76,41 @@ def _slow(report: Report, hosts: Sequence[str]) -> Iterator[tuple[str, str]]:
                 yield from ((one, node) if about["direction"] == "inbound" else (node, one) for one in hosts)
 
 
+def lines(report: Report) -> list[Line]:
+    """The same as lines of results, in the order of the nodes."""
+    hosts = nodes(report)
+    found: list[Line] = []
+    for number, line in enumerate(linkdata.lines(report, "mesh", hosts)):
+        found.append([NO_RESULT if one is None else one for one in line])
+        found[number][number] = None
+    place = {host: number for number, host in enumerate(hosts)}
+    for source, target in _slow(report, hosts):
+        row, column = place.get(source, -1), place.get(target, -1)
+        if row >= 0 and column >= 0 and found[row][column] == probe_ports.OK:
+            found[row][column] = SLOW
+    return found
+
+
 def plain(report: Report) -> Grid:
     """Every node, in its order."""
-    hosts, cells = nodes(report), results(report)
-    each = [[host] for host in hosts]
-    return Grid(each, each, [_line(source, hosts, cells) for source in hosts])
+    each = [[host] for host in nodes(report)]
+    return Grid(each, each, lines(report))
 
 
 def folded(report: Report) -> Grid:
     """What is not fine, with nodes that are alike in one row or column."""
-    hosts, cells = nodes(report), results(report)
-    sources = [source for source in hosts if any(result != probe_ports.OK for result in cells[source].values())]
-    bad = {target for source in sources for target, result in cells[source].items() if result != probe_ports.OK}
-    targets = [target for target in hosts if target in bad]
-    rows, lines, hidden_rows = _alike(sources, [_line(source, targets, cells) for source in sources])
-    columns, turned, hidden_columns = _alike(targets, [list(column) for column in zip(*lines)])
+    return fold(nodes(report), lines(report), probe_ports.OK)
+
+
+def fold(hosts: Sequence[str], cells: Sequence[Line], fine: Any) -> Grid:
+    """Of a line of cells for each node the rows and columns in which not all are fine, and equal ones as one."""
+    sources = [number for number, line in enumerate(cells) if any(one is not None and one != fine for one in line)]
+    targets = sorted({at for number in sources for at, one in enumerate(cells[number]) if one not in (None, fine)})
+    rows, shared, hidden_rows = _alike(
+        [hosts[number] for number in sources], [[cells[number][at] for at in targets] for number in sources]
+    )
+    columns, turned, hidden_columns = _alike([hosts[at] for at in targets], [list(column) for column in zip(*shared)])
     return Grid(rows, columns, [list(line) for line in zip(*turned)], hidden_rows + hidden_columns)
-
-
-def _line(source: str, targets: Sequence[str], cells: dict[str, dict[str, str]]) -> Line:
-    return [cells[source].get(target) for target in targets]
 
 
 def _alike(names: Sequence[str], lines: Sequence[Line]) -> tuple[list[list[str]], list[Line], int]:
