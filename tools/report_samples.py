@@ -352,6 +352,22 @@ def large(count: int = 64) -> Report:
     return judged(blocked(healthy(count), host), [finding], finding.cause)
 
 
+def racks(count: int = 64) -> Report:
+    """Many nodes, of which a rack is slow to all others, and one link loses packets."""
+    report = healthy(count)
+    rack = {name for name in report["members"] if report["labels"][name]["rack"] == "r3"}
+    for source, row in report["bytes_per_second"].items():
+        for target in row:
+            if (source in rack) != (target in rack):
+                row[target] = round(row[target] / 3.1)
+    report["bytes_per_second"]["gpu05"]["gpu21"] = 0.19e9
+    report["retransmits"]["gpu05"]["gpu21"] = 61
+    # The order of the inventory is not that of the racks.
+    for name in ("members", "selected", "participants"):
+        report[name] = report[name][::2] + report[name][1::2]
+    return report
+
+
 def all_samples() -> dict[str, Report]:
     """Every sample by its name."""
     return {
