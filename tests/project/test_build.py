@@ -9,6 +9,7 @@ import configparser
 import re
 import shlex
 import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -132,6 +133,21 @@ def test_installed_collection_works_elsewhere(collections: Path, tmp_path: Path)
             *("ansible-playbook", name, "--syntax-check", "-i", str(inventory)), cwd=elsewhere, collections=collections
         )
         assert checked.returncode == 0, checked.stderr
+
+
+def test_its_reports_have_its_version_and_the_pages_of_findings(collections: Path, tmp_path: Path) -> None:
+    """It has a manifest in place of galaxy.yml."""
+    utils = f"ansible_collections.{project.COLLECTION}.plugins.module_utils"
+    script = (
+        f"from {utils}._base import own_files; from {utils}._check.report import pages; "
+        "print(own_files.version(), list(pages.texts(['GC-NET-001'])))"
+    )
+    run = [sys.executable, "-c", script]
+    done = subprocess.run(
+        run, cwd=tmp_path, env={"PYTHONPATH": str(collections)}, capture_output=True, text=True, check=False
+    )
+    version = yaml.safe_load((project.ROOT / "galaxy.yml").read_text(encoding="utf-8"))["version"]
+    assert done.stdout == f"{version} ['GC-NET-001']\n", done.stderr
 
 
 def settings(path: Path) -> dict[str, dict[str, str]]:

@@ -56,7 +56,8 @@ def works(python: str, program: Path) -> None:
     done = run(python, program, "report", str(REPORT))
     first = json.loads(REPORT.read_text(encoding="utf-8"))["headline"]
     assert done.returncode == 0 and done.stdout.startswith(f"{first}\n"), done.stderr
-    assert run(python, program, "report", str(REPORT), "--format", "html").stdout.startswith("<!DOCTYPE html>")
+    page = run(python, program, "report", str(REPORT), "--format", "html").stdout
+    assert page.startswith("<!DOCTYPE html>") and '<details class="page" id="page-GC-NET-001">' in page
     # Every node is told that there is no ssh here: that far it runs, and packs what it would send.
     check = run(python, program, "check", "--hosts", "n[1-2]", "--interface", "eth1", "--json")
     assert check.returncode == 1 and "ssh cannot be started: No such file" in check.stdout, check.stderr

@@ -137,7 +137,7 @@ th {{ text-align: left; font-weight: 600; }}
 .lines {{ width: 100%; }} .list.lines td, .list.lines th {{ border: 0; padding-top: .1rem; padding-bottom: .1rem;
   white-space: nowrap; }}
 .list .track {{ position: relative; width: 85%; border-left: 1px solid var(--line);
-  border-right: 1px solid var(--line); }}
+  border-right: 1px solid var(--line); overflow: hidden; }}
 .track span {{ position: absolute; top: .25rem; height: 1rem; min-width: 1px; border-right: 1px solid var(--page); }}
 .wait {{ background: var(--line); }} .work {{ background: var(--bar); }} .broken {{ background: var(--bad); }}
 footer {{ margin-top: 2.5rem; color: var(--soft); font-size: .85rem; }}
