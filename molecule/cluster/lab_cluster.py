@@ -20,6 +20,8 @@ import yaml
 from lab import lab
 from lab.settings import here
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import drift
+
 PROJECT = Path(__file__).resolve().parents[2]
 LAB = PROJECT / "tools" / "lab" / "lab.py"
 
@@ -122,7 +124,7 @@ class Cluster:
             timeout=deadline * patience(),
         )
         seconds = time.monotonic() - start
-        found = json.loads(report.read_text()) if report.exists() else {}
+        found = drift.read(json.loads(report.read_text())) if report.exists() else {}
         return Ended(ended.returncode, ended.stdout + ended.stderr, seconds, found)
 
     def check(self, *arguments: str, deadline: float = 120) -> Ended:

@@ -16,7 +16,12 @@ from ansible.utils.display import Display
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import sanitize
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import coordinator, fixes, settings
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import console, delivery, folder
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import (
+    compact,
+    console,
+    delivery,
+    folder,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _check_folder, _play
 
 ARGUMENT_SPEC = {
@@ -111,7 +116,7 @@ class ActionModule(ActionBase):
         where = state["settings"]["report_dir"]
         if where:
             found, missing = delivery.with_files(found, where)
-        report = found.as_dict()
+        report = compact.same(found.as_dict())
         for line in console.lines(report):
             Display().display(sanitize.clean(line))
         return {
@@ -119,7 +124,7 @@ class ActionModule(ActionBase):
             "headline": sanitize.sentence(found.headline),
             "culprits": {host: sanitize.sentence(causes) for host, causes in found.culprits.items()},
             "missing_files": missing,
-            "report": report,
+            "report": compact.pack(report),
             # The report is on the console already; the full data is for later tasks, not for -v to print a second time.
             "_ansible_verbose_override": True,
         }

@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 import project
 from net_cluster import NetCluster
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import drift
+
 PLAYBOOK = f"{project.COLLECTION}.check"
 #: ``FAULTS_BACKEND=nccl`` runs the checks of these tests over NCCL, on a machine with a GPU: all nodes share it
 #: (docs/gpu-evidence.md).
@@ -66,7 +68,7 @@ class Checking:
         finally:
             self.process.kill()
         report = self.reports / "report.json"
-        found = json.loads(report.read_text()) if report.exists() else {}
+        found = drift.read(json.loads(report.read_text())) if report.exists() else {}
         return Ended(self.process.returncode, text, time.monotonic() - self.started, found)
 
 

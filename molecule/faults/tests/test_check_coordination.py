@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from lab_cluster import PROJECT, Cluster, environment
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import drift
+
 LONG = ["-e", '{"cluster_check_iterations": 10000, "cluster_check_size_seconds": 3600}']
 SHORT_DEADLINE = ["-e", "cluster_check_deadline_seconds=10"]
 NO_SSH = "table inet lost { chain input { type filter hook input priority -10; tcp dport 22 counter drop; }; }"
@@ -106,7 +108,7 @@ def test_a_node_that_ssh_loses_is_named_and_the_others_are_shown(cluster: Cluste
             text = process.communicate(timeout=120)[0]
             seconds = time.monotonic() - started
         dropped = cluster.shell(lost, "nft list table inet lost")
-        report = json.loads((cluster.reports / "report.json").read_text())
+        report = drift.read(json.loads((cluster.reports / "report.json").read_text()))
     finally:
         cluster.shell(lost, "nft delete table inet lost 2>/dev/null; true")
         wait_for(lambda: cluster.running() == [], 90, "the end of all workers")
@@ -133,7 +135,7 @@ def test_a_worker_that_is_killed_is_named_with_what_systemd_says(cluster: Cluste
         time.sleep(1)
         cluster.shell(name, f"systemctl kill --kill-whom=main --signal=KILL gpu-cluster-check-{run_id}.service")
         text = process.communicate(timeout=90)[0]
-    report = json.loads((cluster.reports / "report.json").read_text())
+    report = drift.read(json.loads((cluster.reports / "report.json").read_text()))
     assert list(report["culprits"]) == [name], text
     (found,) = [one for one in report["findings"] if one["id"] == "GC-HOST-005"]
     assert found["hosts"] == [name] and "status=9/KILL" in " ".join(found["evidence"]), found
@@ -155,7 +157,7 @@ def test_what_is_killed_in_the_job_of_open_mpi_is_named(cluster: Cluster, kill: 
         started = time.monotonic()
         text = process.communicate(timeout=120)[0]
         seconds = time.monotonic() - started
-    report = json.loads((cluster.reports / "report.json").read_text())
+    report = drift.read(json.loads((cluster.reports / "report.json").read_text()))
     assert process.returncode == 2 and seconds < 60, text
     assert list(report["culprits"]) == [name] and says.format(name) in report["headline"], text
     assert report["sizes"] != [], "the collective over gloo was through"
@@ -175,7 +177,7 @@ def test_a_node_that_hangs_in_the_job_of_open_mpi_is_named(cluster: Cluster) -> 
             seconds = time.monotonic() - started
         finally:
             cluster.lab("unpause", name)
-    report = json.loads((cluster.reports / "report.json").read_text())
+    report = drift.read(json.loads((cluster.reports / "report.json").read_text()))
     assert process.returncode == 4 and seconds < 90, text
     assert list(report["culprits"]) == [name], text
     assert report["sizes"] != [], "the collective over gloo was through"

@@ -16,6 +16,8 @@ import pytest
 from lab_cluster import PROJECT, Cluster, environment
 from lab_network import wait_for
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import drift
+
 # Shorter than the defaults, so that the test of a killed controller need not wait for longer.
 SHORT_DEADLINE = ["-e", "cluster_check_deadline_seconds=10", "-e", "cluster_check_probe_timeout_seconds=1"]
 LONG = ["-e", '{"cluster_check_iterations": 10000, "cluster_check_size_seconds": 3600}']
@@ -52,7 +54,7 @@ def pause_a_node(cluster: Cluster, tmp_path: Path) -> None:
         process.kill()
         cluster.lab("unpause", node)
     assert process.returncode != 0 and seconds < 60, text
-    report = json.loads((cluster.reports / "report.json").read_text())
+    report = drift.read(json.loads((cluster.reports / "report.json").read_text()))
     assert report["headline"].startswith(f"FAILED: {node} gave no answer to the step 'collect'")
     assert list(report["culprits"]) == [node]
     assert "failed=1" not in text, "a node that is not at fault was failed"

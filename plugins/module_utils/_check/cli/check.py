@@ -20,7 +20,12 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.cli.c
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.cli.nodes import Nodes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.cli.progress import Progress
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.verdict import Report
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import console, delivery, folder
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import (
+    compact,
+    console,
+    delivery,
+    folder,
+)
 
 NAME = "check"
 ABOUT = "check a cluster over ssh: its nodes, the mesh of all ports, and an exact all_reduce over all members"
@@ -63,8 +68,9 @@ def run(args: argparse.Namespace) -> int:
     report = delivery.with_origin(report, args.hosts)
     if where:
         report, _missing = delivery.with_files(report, where)
-    found = report.as_dict()
-    output.result(f"{json.dumps(found)}\n" if args.json else "".join(f"{line}\n" for line in console.lines(found)))
+    found = compact.same(report.as_dict())
+    told = [json.dumps(compact.pack(found))] if args.json else console.lines(found)
+    output.result("".join(f"{line}\n" for line in told))
     return codes.OF_VERDICT[report.verdict]
 
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from itertools import islice
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.cli import codes, output
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import files, folder, schema
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import drift, files, folder
 
 NAME = "report"
 ABOUT = "render the report.json of a check again, also one of role cluster_check"
@@ -30,8 +29,6 @@ FORMATS = {
     "prometheus": "report.prom",
     "json": files.JSON,
 }
-#: Of what does not fit; a file that is something else has hundreds.
-MOST_PROBLEMS = 10
 
 ERR_READ = "%s cannot be read: %s"
 ERR_NO_REPORT = "%s is no report of this version: %s"
@@ -70,7 +67,7 @@ def _read(path: str) -> dict[str, Any]:
         raise codes.UsageError([ERR_READ % (path, error.strerror)]) from None
     except (ValueError, RecursionError) as error:
         raise codes.UsageError([ERR_READ % (path, error)]) from None
-    problems = [ERR_NO_REPORT % (path, one) for one in islice(schema.violations(found), MOST_PROBLEMS)]
-    if problems:
-        raise codes.UsageError(problems)
-    return dict(found)
+    try:
+        return drift.read(found)
+    except ValueError as error:
+        raise codes.UsageError([ERR_NO_REPORT % (path, one) for one in error.args]) from None

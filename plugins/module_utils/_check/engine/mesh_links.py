@@ -14,6 +14,7 @@ from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import intervals
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.intervals import Spans
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import link_table
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import probe_ports
 
 Results = Mapping[str, Mapping[str, Any]]
@@ -147,8 +148,8 @@ def read(hosts: Sequence[str], probe: Results) -> Links:
     }
 
 
-def table(links: Links, name: str) -> dict[str, dict[str, Any]]:
-    """Source to target to one value, for a report.
+def table(links: Links, name: str, hosts: Sequence[str] = ()) -> link_table.Table:
+    """Source to target to one value, for a report.  hosts: those that probed, in their order.
 
     name: ``worst`` (the worst result), ``milliseconds``, ``bytes_per_second`` or ``retransmits``.  What was not
     measured is left out.
@@ -158,4 +159,4 @@ def table(links: Links, name: str) -> dict[str, dict[str, Any]]:
         value = getattr(link, name)
         if value is not None:
             found.setdefault(source, {})[target] = value
-    return found
+    return link_table.Table.of(found, hosts)

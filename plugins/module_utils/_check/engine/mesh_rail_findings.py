@@ -62,10 +62,10 @@ class Surveyed:
             "name": self.name,
             "family": self.family,
             "addresses": dict(self.addresses),
-            "mesh": mesh_links.table(self.links, "worst"),
-            "latency_ms": mesh_links.table(self.links, "milliseconds"),
-            "bytes_per_second": mesh_links.table(self.links, "bytes_per_second"),
-            "retransmits": mesh_links.table(self.links, "retransmits"),
+            "mesh": mesh_links.table(self.links, "worst", self.hosts),
+            "latency_ms": mesh_links.table(self.links, "milliseconds", self.hosts),
+            "bytes_per_second": mesh_links.table(self.links, "bytes_per_second", self.hosts),
+            "retransmits": mesh_links.table(self.links, "retransmits", self.hosts),
         }
 
 

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import step_times
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.link_table import Table
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.run_data import Run
 
 #: Of report.json.  Within one version keys are added and never removed or changed.
-REPORT_VERSION = 2
+REPORT_VERSION = 3
 
 #: Of the first line: what a terminal of two halves of a wide screen still shows in two rows.
 MOST_CHARACTERS = 159
@@ -75,10 +76,10 @@ class Report:
     unexplained: list[dict[str, Any]]
     sizes: list[dict[str, Any]]
     fit: dict[str, float] | None
-    mesh: dict[str, dict[str, str]]
-    latency_ms: dict[str, dict[str, float]]
-    bytes_per_second: dict[str, dict[str, float]]
-    retransmits: dict[str, dict[str, int]]
+    mesh: Table
+    latency_ms: Table
+    bytes_per_second: Table
+    retransmits: Table
     ranks: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     stack: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -102,9 +103,20 @@ class Report:
         return {host: "; ".join(texts) for host, texts in causes.items()}
 
     def as_dict(self) -> dict[str, Any]:
-        """The content of ``report.json``, whose shape is published (report/schema.py)."""
+        """What the formats of a report are made of; report/compact.py makes ``report.json`` of it.
+
+        Only what is an object here is made a dictionary: the values of a thousand nodes are not copied.
+        """
+        own = {one.name: getattr(self, one.name) for one in fields(self)}
+        stages = [asdict(stage) for stage in self.stages]
         findings = [one.as_dict() for one in self.findings]
-        return dict(asdict(self), findings=findings, schema_version=REPORT_VERSION, culprits=self.culprits)
+        return {
+            **own,
+            "stages": stages,
+            "findings": findings,
+            "schema_version": REPORT_VERSION,
+            "culprits": self.culprits,
+        }
 
 
 def timed(report: Report, started: float, began: Mapping[str, float], ended: float) -> Report:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from statistics import median
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import sanitize
@@ -16,6 +15,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format
     human_rate,
     human_seconds,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import link_table
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.link_table import Table
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import probe_ports
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import grid, rails, words, yaml_text
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report.words import Report
@@ -195,7 +196,7 @@ def _mesh(report: Report) -> Iterator[str]:
     hosts = grid.nodes(report)
     if not hosts:
         return
-    found = {result for row in grid.results(report).values() for result in row.values()}
+    found = set(grid.counts(report))
     yield ""
     if found <= {probe_ports.OK}:
         yield f"mesh: all {len(hosts) * (len(hosts) - 1)} directed links open on all sampled ports"
@@ -207,14 +208,15 @@ def _mesh(report: Report) -> Iterator[str]:
 def _rail(name: str, report: Report) -> Iterator[str]:
     """A further rail in one line; with its grid where a link is not fine."""
     hosts = grid.nodes(report)
-    results = [result for row in grid.results(report).values() for result in row.values()]
-    latency, rate = words.numbers(report["latency_ms"]), words.numbers(report["bytes_per_second"])
-    numbers = [f"connect time median {median([one[0] for one in latency]):.3g} ms"] if latency else []
-    numbers += [f"one connection median {human_rate(median([one[0] for one in rate]))}"] if rate else []
-    counted = f"{results.count(probe_ports.OK)} of {len(results)} links fine" if results else "no link was measured"
+    results = grid.counts(report)
+    latency, rate = Table.of(report["latency_ms"]).counts(), Table.of(report["bytes_per_second"]).counts()
+    numbers = [f"connect time median {link_table.median(latency):.3g} ms"] if latency else []
+    numbers += [f"one connection median {human_rate(link_table.median(rate))}"] if rate else []
+    fine, every = results[probe_ports.OK], sum(results.values())
+    counted = f"{fine} of {every} links fine" if results else "no link was measured"
     yield f"{name}: {', '.join([counted, *numbers])}"
-    if set(results) - {probe_ports.OK}:
-        yield f"{name}, rows connect to columns: {words.legend(set(results))}"
+    if results.keys() - {probe_ports.OK}:
+        yield f"{name}, rows connect to columns: {words.legend(results)}"
         yield from _drawn(report, hosts)
 
 
@@ -246,12 +248,10 @@ def _grid(shown: grid.Grid) -> Iterator[str]:
 
 def _links(report: Report) -> Iterator[str]:
     """What the links measured, and the worst of them."""
-    latency, rate = words.numbers(report["latency_ms"]), words.numbers(report["bytes_per_second"])
-    if latency:
-        value, source, target = max(latency)
-        typical = median([one[0] for one in latency])
+    latency, rate = Table.of(report["latency_ms"]), Table.of(report["bytes_per_second"])
+    for value, source, target in latency.worst(1, largest=True):
+        typical = link_table.median(latency.counts())
         yield f"connect time: median {typical:.3g} ms, slowest {value:.3g} ms ({source} -> {target})"
-    if rate:
-        value, source, target = min(rate)
-        typical = median([one[0] for one in rate])
+    for value, source, target in rate.worst(1, largest=False):
+        typical = link_table.median(rate.counts())
         yield (f"one connection: median {human_rate(typical)}, slowest {human_rate(value)} ({source} -> {target})")

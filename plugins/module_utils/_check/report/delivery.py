@@ -14,7 +14,13 @@ from typing import Any
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import own_files
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import fixes, step_times
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.verdict import Report
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import drift, files, folder, slower
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import (
+    compact,
+    drift,
+    files,
+    folder,
+    slower,
+)
 
 
 def with_inventory(report: Report, options: str) -> Report:
@@ -55,9 +61,9 @@ def with_files(report: Report, where: str) -> tuple[Report, list[str]]:
 
     Those that can be written say which could not.
     """
-    before = folder.earlier(where, files.JSON)
+    before = drift.readable(folder.earlier(where, files.JSON))
     trouble = folder.problem(where, len(report.members))
-    later = slower.findings(drift.readable(before), report.as_dict())
+    later = slower.findings(before, compact.same(report.as_dict()))
     report = replace(report, findings=[*report.findings, *later])
     found = folder.finding(where, {}, trouble)
     first = _with(report, found)

@@ -15,7 +15,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from statistics import median
+from itertools import islice
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format import (
@@ -24,7 +24,14 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format
     human_rate,
     human_seconds,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import schema, words
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import link_table
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.link_table import Table
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import (
+    compact,
+    former,
+    schema,
+    words,
+)
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report.words import Report
 
 #: Own choice, without a source: large enough for the scatter of a shared machine.
@@ -35,6 +42,11 @@ LINK_SCATTER = 5.0
 #: Fewer links, those of four nodes, do not show how much they scatter.
 LEAST_LINKS = 20
 MOST_LINKS = 5
+#: Of what does not fit; a file that is something else has hundreds.
+MOST_PROBLEMS = 10
+
+#: The earlier and the present value of a link.
+Pair = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -52,13 +64,23 @@ RATE = Measure("rate", "bytes_per_second", lambda old, new: old / new, human_rat
 
 
 def readable(text: str) -> dict[str, Any] | None:
-    """An earlier ``report.json``; None when it is none, is damaged, or has another schema version."""
+    """An earlier ``report.json``; None when it is none, is damaged, or is older than the version before."""
     try:
-        report = json.loads(text)
+        return read(json.loads(text))
     except ValueError:
         return None
-    damaged = any(True for _violation in schema.violations(report))
-    return None if damaged else report
+
+
+def read(packed: Any) -> dict[str, Any]:
+    """What ``json.loads`` found in a ``report.json``, also of the version before.
+
+    ValueError with the first problems where it is none.
+    """
+    packed = former.upgraded(packed)
+    problems = [*islice(schema.violations(packed), MOST_PROBLEMS)] or [*islice(compact.problems(packed), MOST_PROBLEMS)]
+    if problems:
+        raise ValueError(*problems)
+    return compact.unpack(packed)
 
 
 def compare(before: Report, now: Report) -> list[str]:
@@ -134,21 +156,28 @@ def _setting(report: Report) -> tuple[Any, ...]:
 
 
 def _links(measure: Measure, before: Report, now: Report) -> Iterator[str]:
-    old = {(source, target): value for value, source, target in words.numbers(before[measure.key]) if value > 0}
-    new = {(source, target): value for value, source, target in words.numbers(now[measure.key]) if value > 0}
-    worse = {link: math.log(measure.worse(old[link], new[link])) for link in new if link in old}
-    if len(worse) < LEAST_LINKS:
+    old, new = Table.of(before[measure.key]), Table.of(now[measure.key])
+    counts = link_table.changes(old, new)
+    worse = {pair: math.log(measure.worse(*pair)) for pair in counts if min(pair) > 0}
+    if sum(counts[pair] for pair in worse) < LEAST_LINKS:
         return
-    typical = median(worse.values())
-    scatter = median(abs(one - typical) for one in worse.values())
+    typical = link_table.median(counted(worse, counts))
+    scatter = link_table.median(counted({pair: abs(one - typical) for pair, one in worse.items()}, counts))
     limit = max(0.0, typical) + max(math.log(LINK_FACTOR), LINK_SCATTER * scatter)
-    bad = sorted((link for link in worse if worse[link] > limit), key=lambda link: -worse[link])
-    for link in bad[:MOST_LINKS]:
-        yield (
-            f"{measure.what} of {link[0]} -> {link[1]}: {measure.tell(old[link])} before, {measure.tell(new[link])} now"
-        )
+    changed = link_table.changed(old, new, {pair for pair in worse if worse[pair] > limit})
+    bad = sorted(changed, key=lambda link: -worse[link[2:]])
+    for source, target, was, is_now in bad[:MOST_LINKS]:
+        yield f"{measure.what} of {source} -> {target}: {measure.tell(was)} before, {measure.tell(is_now)} now"
     if len(bad) > MOST_LINKS:
         yield f"{measure.what}: worse on {len(bad) - MOST_LINKS} more links"
+
+
+def counted(values: Mapping[Pair, float], counts: Mapping[Pair, int]) -> dict[float, int]:
+    """How many links have which of these values."""
+    found: dict[float, int] = {}
+    for pair, value in values.items():
+        found[value] = found.get(value, 0) + counts[pair]
+    return found
 
 
 def _versions(before: Report, now: Report) -> Iterator[str]:

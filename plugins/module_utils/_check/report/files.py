@@ -5,11 +5,9 @@
 
 from __future__ import annotations
 
-import json
-
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import (
+    compact,
     console,
-    drift,
     html,
     junit,
     pages,
@@ -18,18 +16,17 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.repor
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report.words import Report
 
 JSON = "report.json"
-#: Members up to which report.json is laid out for a person.  Beyond it the mesh alone has many thousand lines, and
-#: Python writes such a file several times slower.
-READABLE = 64
 
 
-def contents(report: Report, before: str = "") -> dict[str, str]:
-    """File name to text.  before: the text of an earlier report.json, or of anything else."""
-    earlier = drift.readable(before)
+def contents(report: Report, before: Report | None = None) -> dict[str, str]:
+    """File name to text.  before: the report of an earlier run, as ``drift.readable`` gives it."""
+    packed = compact.pack(report)
+    # What the texts tell is what a reader of report.json can tell.
+    report = compact.unpack(packed)
     return {
-        JSON: json.dumps(report, indent=2 if len(report["members"]) <= READABLE else None) + "\n",
+        JSON: compact.laid_out(packed) + "\n",
         "report.txt": "\n".join(console.lines(report)) + "\n",
-        "report.html": html.page(report, earlier, pages.texts(one["id"] for one in report["findings"])),
+        "report.html": html.page(report, before, pages.texts(one["id"] for one in report["findings"])),
         "junit.xml": junit.xml(report),
         "report.prom": prometheus.text(report),
     }

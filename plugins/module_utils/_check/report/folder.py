@@ -25,8 +25,8 @@ MIB = 2**20
 LEAST_BYTES = 4 * MIB
 #: Far more than the report of a thousand members.
 MOST_CHARACTERS = 512 * MIB
-#: The mesh in report.json has four numbers for each pair of members.
-BYTES_PER_PAIR = 100
+#: The mesh in report.json has two characters for each pair of members, at most four, and as many for each rail.
+BYTES_PER_PAIR = 16
 
 ERR_UNUSABLE = "the reports cannot be written to %s: %s"
 ERR_ROOM = "%s has %d MiB free, the reports of %d members need %d"

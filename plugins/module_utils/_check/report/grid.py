@@ -9,6 +9,7 @@ A large cluster does not fit a terminal, and a grid of which nearly everything i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -53,14 +54,15 @@ def nodes(report: Report) -> list[str]:
 def results(report: Report) -> dict[str, dict[str, str]]:
     """Source to target to result.  A link without a result is there, and so is one that is open and slow."""
     hosts = nodes(report)
-    cells = {
-        source: {target: report["mesh"].get(source, {}).get(target, NO_RESULT) for target in hosts if target != source}
-        for source in hosts
+    return {
+        source: {target: result for target, result in zip(hosts, line) if target != source}
+        for source, line in zip(hosts, lines(report))
     }
-    for source, target in _slow(report, hosts):
-        if cells.get(source, {}).get(target) == probe_ports.OK:
-            cells[source][target] = SLOW
-    return cells
+
+
+def counts(report: Report) -> Counter[str]:
+    """How many links have which result."""
+    return Counter(one for line in lines(report) for one in line if one is not None)
 
 
 def _slow(report: Report, hosts: Sequence[str]) -> Iterator[tuple[str, str]]:

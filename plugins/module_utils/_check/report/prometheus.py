@@ -13,10 +13,11 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from statistics import median
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import sanitize
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import link_table
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.link_table import Table
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.registry import ERROR, WARNING
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import grid, rails, words
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report.words import Report
@@ -115,22 +116,25 @@ def _all_links(report: Report) -> dict[str, list[Sample]]:
 
 
 def _links(report: Report) -> dict[str, list[Sample]]:
-    results = Counter(result or "none" for row in grid.results(report).values() for result in row.values())
-    connect = [value / 1e3 for value, _source, _target in words.numbers(report["latency_ms"])]
-    rate = [value for value, _source, _target in words.numbers(report["bytes_per_second"])]
-    again = [value for value, _source, _target in words.numbers(report["retransmits"])]
+    results = grid.counts(report)
+    connect, rate, again = (
+        Table.of(report[name]).counts() for name in ("latency_ms", "bytes_per_second", "retransmits")
+    )
     return {
-        "links": [({"result": result}, count) for result, count in sorted(results.items())],
-        "connect_median_seconds": _of(median, connect),
-        "connect_slowest_seconds": _of(max, connect),
-        "link_median_bytes_per_second": _of(median, rate),
+        "links": [
+            ({"result": result or "none"}, results[result]) for result in sorted(results, key=lambda one: one or "none")
+        ],
+        "connect_median_seconds": _of(lambda counts: link_table.median(counts) / 1e3, connect),
+        "connect_slowest_seconds": _of(lambda counts: max(counts) / 1e3, connect),
+        "link_median_bytes_per_second": _of(link_table.median, rate),
         "link_slowest_bytes_per_second": _of(min, rate),
-        "link_retransmits": _of(sum, again),
+        "link_retransmits": _of(lambda counts: sum(value * times for value, times in counts.items()), again),
     }
 
 
-def _of(summary: Callable[[list[float]], float], values: list[float]) -> list[Sample]:
-    return [({}, summary(values))] if values else []
+def _of(summary: Callable[[Mapping[float, int]], float], counts: Mapping[float, int]) -> list[Sample]:
+    """counts: of the links with each value."""
+    return [({}, summary(counts))] if counts else []
 
 
 def _size(one: Mapping[str, Any]) -> dict[str, str]:

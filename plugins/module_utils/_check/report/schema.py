@@ -99,7 +99,7 @@ SIZE = _record(
         "algbw_gb_per_s": _number("size / time, in 10**9 bytes per second."),
         "busbw_gb_per_s": _number("algbw * 2 (n - 1) / n, n the world size."),
         "iterations": _number("Timed iterations.", "integer"),
-        "seconds_by_rank": _by_host(_number("Median of this rank."), "By rank, as a text."),
+        "seconds_by_rank": _list(_number("Median of this rank."), "By rank."),
         "low_seconds": _number("95 % confidence interval of seconds: its lower end."),
         "high_seconds": _number("Its upper end."),
     }
@@ -115,34 +115,47 @@ FIT = {
     "description": "time = alpha + size / beta over all sizes; null where there are too few.",
 }
 EVENT = {
-    **_record(
-        {
-            "event": _text("What it reported: ready, store, joined, size, done, error, ..."),
-            "at": _number("Seconds since 1970, by the clock of the node; missing for output of other programs."),
-        },
-        optional=("at",),
-    ),
+    **_record({"event": _text("What it reported: ready, store, joined, size, done, error, ...")}),
     # The other keys depend on the event and are no part of the published shape.
     "additionalProperties": {},
 }
-RANK = _record(
+#: What ranks may have in common.
+OF_RANKS: dict[str, Schema] = {
+    "state": _text("State of its worker: finished, deadline, failed, lost, ..."),
+    "exit_code": {"type": ["integer", "null"], "description": "Negative: the signal that ended it."},
+    "process_state": _text(
+        "State of its process, a letter of proc_pid_stat(5), when its worker killed it; empty when it had ended."
+    ),
+    "events": _list(EVENT, "In their order."),
+    "stderr_tail": _text("The end of its standard error."),
+    "text": _text("Its raw error text, where it did not get to its end; may be empty."),
+    "says": _text("What that text means; empty when no table knows it."),
+    "explained_by": _text("The id of the finding that explains it, or empty."),
+}
+RANKS = _record(
     {
-        "rank": _number("Number of the rank.", "integer"),
-        "host": _text("Inventory name."),
-        "hostname": _text("What the node calls itself; empty when lost."),
-        "state": _text("State of its worker: finished, deadline, failed, lost, ..."),
-        "exit_code": {"type": ["integer", "null"], "description": "Negative: the signal that ended it."},
-        "process_state": _text(
-            "State of its process, a letter of proc_pid_stat(5), when its worker killed it; empty when it had ended."
+        "since": _number("Seconds since 1970: the first event of all ranks, by the clock of its node."),
+        "usual": {
+            **_record(OF_RANKS, optional=tuple(OF_RANKS)),
+            "description": "What most ranks have; a rank without one of these keys has it from here.",
+        },
+        "each": _list(
+            _record(
+                {
+                    "rank": _number("Number of the rank.", "integer"),
+                    "host": _text("Inventory name."),
+                    "hostname": _text("Where it is not the one of hostnames; empty when the rank is lost."),
+                    "at": _list(
+                        {"type": ["number", "null"], "description": "null for output of other programs."},
+                        "When each of its events was, in seconds after since, by the clock of the node.",
+                    ),
+                    "last": _text("The last event of a rank that did not get to its end; missing where it did."),
+                    **OF_RANKS,
+                },
+                optional=("hostname", "last", *OF_RANKS),
+            )
         ),
-        "events": _list(EVENT, "In their order."),
-        "stderr_tail": _text("The end of its standard error."),
-        "text": _text("Its raw error text, where it did not get to its end; may be empty."),
-        "says": _text("What that text means; empty when no table knows it."),
-        "explained_by": _text("The id of the finding that explains it, or empty."),
-    },
-    # Reports of earlier releases have no process_state.
-    optional=("text", "says", "explained_by", "process_state"),
+    }
 )
 UNEXPLAINED = _record(
     {
@@ -253,19 +266,42 @@ ORIGIN = {
 #: Keys that came later within this version: a report that was written before has none of them.
 LATER = ("limits", "times", "rounds", "rails", "openmpi", "origin")
 RESULT = _text("ok, timeout, unreachable, refused, stalled, foreign, or the name of an error of the kernel.")
+
+
+def _table(values: Schema, about: str) -> Schema:
+    """One value of every link."""
+    return _record(
+        {
+            "values": _by_host(values, "What a character stands for; one that is missing here: no value."),
+            "within": _number("Relative error of the values; missing where they are exact."),
+            "usual": _text("The row of every node that has none in rows."),
+            "rows": _by_host(
+                {"type": "string"},
+                "By source: a character for each target, in the order of nodes; empty when nothing is known. That of a "
+                "node with itself has no meaning.",
+            ),
+        },
+        optional=("within", "usual"),
+        about=about,
+    )
+
+
 #: The numbers of all links of one rail.
-LINKS: dict[str, Schema] = {
-    "mesh": _by_host(_by_host(RESULT, "By target."), "By source: the worst result of each directed link."),
-    "latency_ms": _by_host(_by_host(_number("Median."), "By target."), "By source: milliseconds to connect."),
-    "bytes_per_second": _by_host(_by_host(_number("Rate."), "By target."), "By source: one connection."),
-    "retransmits": _by_host(_by_host(_number("Segments.", "integer"), "By target."), "By source: sent again."),
-}
+LINKS = _record(
+    {
+        "nodes": {**NAMES, "description": "The order of the characters in a row."},
+        "mesh": _table(RESULT, "The worst result of each directed link."),
+        "latency_ms": _table(_number("Median."), "Milliseconds to connect."),
+        "bytes_per_second": _table(_number("Rate."), "Rate of one connection."),
+        "retransmits": _table(_number("Segments.", "integer"), "Segments sent again."),
+    }
+)
 RAIL = _record(
     {
         "name": _text("Its number and its network, such as rail 2 (fd00:20::/64)."),
         "family": _text("The address family.", "IPv4", "IPv6"),
         "addresses": _by_host({"type": "string"}, "The address of each node that was launched and has one."),
-        **LINKS,
+        "links": LINKS,
     }
 )
 
@@ -295,17 +331,17 @@ SCHEMA: Schema = {
             "unexplained": _list(UNEXPLAINED, "Texts of the run that no finding explains."),
             "sizes": _list(SIZE, "Only sizes that every rank finished."),
             "fit": FIT,
-            **LINKS,
-            "ranks": _list(RANK),
+            "links": {**LINKS, "description": "Those of the first rail, where the all_reduce runs."},
+            "ranks": RANKS,
             "notes": {**NAMES, "description": "What a person must know to read the verdict."},
-            "stack": _by_host(_by_host({"type": "string"}, "By what is compared."), "The versions of each node."),
+            "stack": _by_host(_by_host(NAMES, "By value: the nodes that have it."), "By what is compared."),
             "gpu_verified": {**NAMES, "description": "The nodes whose GPUs took part in a run that passed."},
             "labels": _by_host(_by_host({"type": "string"}, "By label."), "Labels of each node, such as its rack."),
             "limits": LIMITS,
             "times": _list(TIME, "The steps of the run in their order; empty where nobody noted them."),
             "openmpi": OPENMPI,
             "rounds": _list(ROUND, "All-reduces of two nodes each; empty where the ranks left nothing open."),
-            "rails": _list(RAIL, "The rails after the first, which is that of mesh, latency_ms and so on."),
+            "rails": _list(RAIL, "The rails after the first, which is that of links."),
             "origin": ORIGIN,
         },
         optional=LATER,

@@ -18,10 +18,12 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.format
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import (
     finding,
     fixes,
+    link_table,
     mesh_format,
     set_cover,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.finding import Finding, Subject
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.link_table import Table
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.mesh_links import Ends
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.set_cover import Cause
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import drift, words
@@ -60,27 +62,34 @@ def findings(before: Report | None, now: Report) -> list[Finding]:
 
 
 def _links(before: Report, now: Report) -> list[Finding]:
-    old = {(source, target): value for value, source, target in words.numbers(before["bytes_per_second"]) if value > 0}
-    new = {(source, target): value for value, source, target in words.numbers(now["bytes_per_second"]) if value > 0}
-    factors = {ends: old[ends] / new[ends] for ends in new if ends in old}
+    tables = Table.of(before["bytes_per_second"]), Table.of(now["bytes_per_second"])
+    counts = link_table.changes(*tables)
+    factors = {pair: pair[0] / pair[1] for pair in counts if min(pair) > 0}
     few = len(now["members"]) <= FEW_NODES
     if not factors or _refuted(before, now):
         return []
-    typical = max(1.0, statistics.median(factors.values()))
+    typical = max(1.0, link_table.median(drift.counted(factors, counts)))
     common = 1.0 if few or min(factors.values()) >= NODE_FACTOR else typical
-    slower = {ends: factor / common for ends, factor in factors.items()}
+    if max(factors.values()) / common < NODE_FACTOR:
+        return []
+    # Link by link only where there is something to explain: a thousand nodes have a million of them.
+    rates = {(source, target): (was, is_now) for source, target, was, is_now in link_table.changed(*tables, factors)}
+    slower = {ends: factors[pair] / common for ends, pair in rates.items()}
     bad: dict[Ends, tuple[tuple[int, int], ...]] = {
         ends: ((0, 0),) for ends, factor in slower.items() if factor >= NODE_FACTOR
     }
-    causes = set_cover.explain(bad, slower, now["members"], now["labels"]) if bad else []
-    least = LINK_FACTOR if few else max(LINK_FACTOR, _scatter(factors) ** LINK_SCATTER)
-    return [_link(cause, old, new, before, now["members"]) for cause in causes if _is_sure(cause, slower, least)]
+    causes = set_cover.explain(bad, slower, now["members"], now["labels"])
+    least = LINK_FACTOR if few else max(LINK_FACTOR, _scatter(factors, counts) ** LINK_SCATTER)
+    return [_link(cause, rates, before, now["members"]) for cause in causes if _is_sure(cause, slower, least)]
 
 
-def _scatter(factors: Mapping[Ends, float]) -> float:
+def _scatter(factors: Mapping[drift.Pair, float], counts: Mapping[drift.Pair, int]) -> float:
     """How far links are from the median, as a factor."""
-    middle = statistics.median(math.log(one) for one in factors.values())
-    return math.exp(statistics.median(abs(math.log(one) - middle) for one in factors.values()))
+    logarithms = {pair: math.log(one) for pair, one in factors.items()}
+    middle = link_table.median(drift.counted(logarithms, counts))
+    return math.exp(
+        link_table.median(drift.counted({pair: abs(one - middle) for pair, one in logarithms.items()}, counts))
+    )
 
 
 def _refuted(before: Report, now: Report) -> bool:
@@ -98,10 +107,9 @@ def _is_sure(cause: Cause, slower: Mapping[Ends, float], least: float) -> bool:
     return cause.share >= set_cover.GROUP_SHARE
 
 
-def _link(
-    cause: Cause, old: Mapping[Ends, float], new: Mapping[Ends, float], before: Report, hosts: Sequence[str]
-) -> Finding:
-    was, is_now = (statistics.median(rates[ends] for ends in cause.links) for rates in (old, new))
+def _link(cause: Cause, rates: Mapping[Ends, drift.Pair], before: Report, hosts: Sequence[str]) -> Finding:
+    """rates: before and now."""
+    was, is_now = (statistics.median(rates[ends][one] for ends in cause.links) for one in (0, 1))
     everybody = cause.kind == set_cover.ALL
     return Finding(
         "GC-PERF-003",

@@ -89,10 +89,3 @@ def intervals(ports: Iterable[Sequence[int]]) -> list[str]:
 def by_severity(report: Report) -> list[dict[str, Any]]:
     """The findings, errors first, otherwise in their order."""
     return sorted(report["findings"], key=lambda finding: finding["severity"] != ERROR)
-
-
-def numbers(pairs: Mapping[str, Mapping[str, float]]) -> list[tuple[float, str, str]]:
-    """Value, source and target of every link that has a value."""
-    return [
-        (value, source, target) for source, row in pairs.items() for target, value in row.items() if value is not None
-    ]

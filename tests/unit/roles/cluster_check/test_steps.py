@@ -21,6 +21,7 @@ from ansible.template import Templar, trust_as_template
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _port_plan
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.cli import main, report
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import drift
 
 PROJECT = Path(__file__).parents[4]
 HOSTS = ["n1", "n2", "n3"]
@@ -104,7 +105,7 @@ class Site:
 
     @property
     def report(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.folder / "reports" / "report.json").read_text())
+        found: dict[str, Any] = drift.read(json.loads((self.folder / "reports" / "report.json").read_text()))
         return found
 
     def lost(self) -> list[list[str]]:

@@ -45,7 +45,7 @@ def test_json_and_how_ssh_is_called(site: Any) -> None:
     more = ("--user", "admin", "--ssh-port", "2222", "--ssh-option", "ServerAliveInterval=9", "--forks", "1")
     assert site.check(*more, "--json", "--set", "openmpi=false") == 0, site.err + site.out
     report = json.loads(site.out)
-    assert report["verdict"] == "PASSED" and report["schema_version"] == 2
+    assert report["verdict"] == "PASSED" and report["schema_version"] == 3
     for line in site.called:
         options, _dashes, command = line.partition(" -- ")
         assert command.startswith(("n1 cd / && exec ", "n2 cd / && exec ", "n3 cd / && exec "))

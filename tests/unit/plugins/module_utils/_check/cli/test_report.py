@@ -21,7 +21,7 @@ SAMPLES = report_samples.all_samples()
 
 
 def as_json(name: str) -> str:
-    return json.dumps(SAMPLES[name])
+    return files.contents(SAMPLES[name])[files.JSON]
 
 
 @pytest.mark.parametrize("name", SAMPLES)

@@ -20,7 +20,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.verdict import Report
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import limits, worker_state
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import NO_JOB
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import console, schema
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import compact, console, schema
 
 HOSTS = ["n1", "n2", "n3", "n4"]
 PORTS = [
@@ -178,7 +178,7 @@ class Run:
             **results,
         )
         found = diagnosis.diagnose(data)
-        assert list(schema.violations(json.loads(json.dumps(found.as_dict())))) == []
+        assert list(schema.violations(json.loads(json.dumps(compact.pack(found.as_dict()))))) == []
         return found
 
 

@@ -17,7 +17,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.run_data import Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.verdict import Report
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import NO_JOB
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import console, schema
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import compact, console, schema
 
 HOSTS = ["n1", "n2", "n3", "n4", "n5"]
 SIZE = {"event": "size", "size_bytes": 4096, "seconds": [0.01, 0.02, 0.03], "checked": 5, "wrong": None}
@@ -102,7 +102,7 @@ def judged(
         pairs=state,
     )
     report = diagnosis.diagnose(run)
-    written = json.loads(json.dumps(report.as_dict()))
+    written = json.loads(json.dumps(compact.pack(report.as_dict())))
     assert list(schema.violations(written)) == []
     return report, rounds
 

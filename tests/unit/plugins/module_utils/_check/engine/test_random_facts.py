@@ -16,7 +16,7 @@ import pytest
 from random_answers import spoiled
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import sanitize
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import console, files, schema
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import compact, console, files, schema
 
 FACTS: dict[str, Any] = {
     "kernel": {"running": "5.14.0-503.el9.x86_64", "boots": ""},
@@ -51,9 +51,9 @@ OTHERS: list[Any] = [7, 1.5, True, None, "x", [], [7], {}, {"x": 7}]
 
 def whole_report(sample: Any, facts: dict[str, Any]) -> None:
     report = sample.diagnose(facts=facts, pins={name: {} for name in facts}).as_dict()
-    assert list(schema.violations(json.loads(json.dumps(report, allow_nan=False)))) == []
+    assert list(schema.violations(json.loads(json.dumps(compact.pack(report), allow_nan=False)))) == []
     assert all(line.isprintable() for line in console.lines(report))
-    for text in files.contents(report, "").values():
+    for text in files.contents(report).values():
         text.encode()
 
 

@@ -26,6 +26,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.run_data import Run
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import probe_answer, worker_state
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import (
+    compact,
     console,
     files,
     progress,
@@ -176,9 +177,9 @@ def judged(states: dict[str, Any], links: dict[str, Any]) -> None:
         )
         # Without the net that ``diagnose`` has for a judge that breaks.
         report = diagnosis.make_report(run).as_dict()
-        assert list(schema.violations(json.loads(json.dumps(report)))) == []
+        assert list(schema.violations(json.loads(json.dumps(compact.pack(report))))) == []
         assert all(line.isprintable() for line in console.lines(report))
-        for text in files.contents(report, "").values():
+        for text in files.contents(report).values():
             text.encode()
 
 

@@ -11,7 +11,7 @@ import random
 import pytest
 import report_samples as samples
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import drift, files, schema
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import compact, drift, files, schema
 
 
 @pytest.mark.parametrize("seed", range(2, 22))
@@ -125,9 +125,10 @@ def test_many_links_are_counted() -> None:
 
 def test_only_a_whole_report_of_this_version_is_an_earlier_report() -> None:
     report = samples.healthy()
-    assert drift.readable(json.dumps(report)) == report
-    assert drift.readable(json.dumps(dict(report, schema_version=1))) is None
-    assert drift.readable(json.dumps(dict(report, findings="none"))) is None
+    packed = compact.pack(report)
+    assert drift.readable(json.dumps(packed)) == report
+    assert drift.readable(json.dumps(dict(packed, schema_version=1))) is None
+    assert drift.readable(json.dumps(dict(packed, findings="none"))) is None
     for text in ("", "{", "[]", "null", json.dumps(report)[:500]):
         assert drift.readable(text) is None
 
@@ -137,8 +138,9 @@ def test_a_report_from_before_there_were_times_and_limits_is_an_earlier_report()
     report = samples.healthy()
     for name in schema.LATER:
         report.pop(name, None)
-    assert drift.readable(json.dumps(report)) == report
-    assert files.contents(samples.faulty(), json.dumps(report))["report.html"].count("Since run") == 1
+    before = drift.readable(json.dumps(compact.pack(report)))
+    assert before == report
+    assert files.contents(samples.faulty(), before)["report.html"].count("Since run") == 1
     for text in files.contents(report).values():
         assert text
 

@@ -9,22 +9,22 @@ import json
 
 import report_samples as samples
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import files
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import compact, drift, files
 
 
 def test_all_files_are_there_and_tell_the_same_verdict() -> None:
     found = files.contents(samples.faulty())
     assert set(found) == {"report.json", "report.txt", "report.html", "junit.xml", "report.prom"}
-    assert json.loads(found["report.json"]) == samples.faulty()
+    assert compact.unpack(json.loads(found["report.json"])) == samples.faulty()
     assert found["report.txt"].startswith("FAILED: ") and 'verdict{verdict="FAILED"} 1' in found["report.prom"]
     assert all(text.endswith("\n") for text in found.values())
 
 
 def test_what_it_does_not_understand_before_is_no_earlier_report() -> None:
     earlier = files.contents(samples.healthy())["report.json"]
-    assert "Since run" in files.contents(samples.faulty(), earlier)["report.html"]
+    assert "Since run" in files.contents(samples.faulty(), drift.readable(earlier))["report.html"]
     for text in ("", "garbage", '{"schema_version": 1}', earlier.replace('"findings": []', '"findings": [1]')):
-        assert "Since run" not in files.contents(samples.faulty(), text)["report.html"]
+        assert "Since run" not in files.contents(samples.faulty(), drift.readable(text))["report.html"]
 
 
 def test_every_file_can_be_written_whatever_a_node_sent() -> None:
@@ -46,4 +46,4 @@ def test_the_texts_of_a_large_cluster_stay_small() -> None:
     found = files.contents(samples.large(150))
     for name in ("report.txt", "report.html", "junit.xml", "report.prom"):
         assert len(found[name]) < 60_000, name
-    assert json.loads(found["report.json"])["mesh"]["gpu01"]["gpu13"] == "unreachable"
+    assert compact.unpack(json.loads(found["report.json"]))["mesh"]["gpu01"]["gpu13"] == "unreachable"

@@ -253,7 +253,8 @@ def test_a_thousand_nodes_have_a_page_that_a_browser_opens() -> None:
     )
     page = html.page(report, pages=pages.texts(["GC-NET-001"]))
     assert len(page.encode()) < 5_000_000
-    assert "the worst 20 of 30000 links" in page and "more rows and columns are in report.json" in page
+    slow = sum(name not in bad[number % 64] for number, name in enumerate(names)) + 29 * 1000
+    assert f"the worst 20 of {slow} links" in page and "more rows and columns are in report.json" in page
 
 
 def test_a_large_healthy_mesh_is_one_sentence() -> None:
