@@ -64,7 +64,13 @@ class Cluster:
         keep = {"ansible.builtin.set_fact": {"__nvidia_driver_outcome": outcome}}
         shipped = yaml.safe_load((project.ROOT / "playbooks" / "gpu.yml").read_text(encoding="utf-8"))
         # Without the guard, which asks the inventory of a whole cluster.
-        plays = [{**play, "hosts": "gpu_cluster"} for play in shipped if play.get("serial") or "Say" in play["name"]]
+        guard = f"hostvars | default({{}}) | {project.COLLECTION}.sound_targets"
+        plays = [
+            {**play, "hosts": play["hosts"].replace(guard, "'gpu_cluster'")}
+            for play in shipped
+            if play.get("serial") or "Say" in play["name"]
+        ]
+        assert [guard in play["hosts"] for play in plays] == [False, False], plays
         assert [play["name"].split(",")[0] for play in plays] == [
             "Reboot into the driver",
             "Say which hosts are not finished",
@@ -86,7 +92,7 @@ class Cluster:
     def loaded(version: str) -> dict[str, Any]:
         return {"ansible_facts": {"gpu_node": {"driver": {"loaded": version}}}}
 
-    def play(self, *arguments: str, ok: bool = True) -> tuple[list[str], str]:
+    def play(self, *arguments: str, ok: bool = True, batch: str = "1") -> tuple[list[str], str]:
         """What was done to hosts, in that order, and what was printed."""
         (self.folder / "answers").write_text(json.dumps(self.answers))
         (self.folder / "asked").write_text("")
@@ -96,7 +102,8 @@ class Cluster:
         )
         environment["PATH"] = f"{self.folder / 'bin'}:{environment['PATH']}"
         command = [str(project.BIN / "ansible-playbook"), str(self.folder / "play.yml"), *arguments]
-        wanted = ["-i", str(self.folder / "hosts.yml"), "-e", json.dumps({"nvidia_driver_reboot_ok": ok})]
+        variables = {"nvidia_driver_reboot_ok": ok, "nvidia_driver_reboot_batch": batch}
+        wanted = ["-i", str(self.folder / "hosts.yml"), "-e", json.dumps(variables)]
         done = subprocess.run(
             [*command, *wanted, "-e", "ansible_become=false"],
             cwd=self.folder,
@@ -119,6 +126,52 @@ def cluster(tmp_path: Path) -> Cluster:
 def test_each_host_is_back_and_verified_before_the_next_one_goes(cluster: Cluster) -> None:
     done, said = cluster.play()
     assert done == [f"{step} {host}" for host in HOSTS for step in ("reboot", "gpu_node_facts")], said
+
+
+def order(done: list[str], step: str) -> list[set[str]]:
+    """The hosts of each batch: what comes between two steps of another kind."""
+    batches: list[set[str]] = [set()]
+    for line in done:
+        name, host = line.split()
+        if name == step:
+            batches[-1].add(host)
+        elif batches[-1]:
+            batches.append(set())
+    return [batch for batch in batches if batch]
+
+
+@pytest.mark.parametrize(
+    ("batch", "batches"),
+    [("75%", [{"a", "b", "c"}, {"d"}]), ("9", [set(HOSTS)])],
+)
+def test_batches_reboot_one_after_the_other(cluster: Cluster, batch: str, batches: list[set[str]]) -> None:
+    done, said = cluster.play(batch=batch)
+    assert order(done, "reboot") == order(done, "gpu_node_facts") == batches, said
+
+
+def test_a_batch_is_verified_whole_and_the_next_one_waits_for_it(cluster: Cluster) -> None:
+    cluster.answers["reboot"]["a"] = {"failed": True, "rebooted": False, "msg": "Timed out waiting"}
+    done, said = cluster.play(batch="2")
+    assert sorted(done) == ["gpu_node_facts b", "reboot a", "reboot b"], said
+    assert "NOT FINISHED: 3 of 4 hosts need a reboot." in said and "b: nouveau" not in said, said
+
+
+def test_one_of_a_batch_that_is_out_of_reach_stops_the_next_one(cluster: Cluster) -> None:
+    cluster.answers["nvidia_kernel_modules"]["a"] = {"unreachable": True, "msg": "no route to host"}
+    done, said = cluster.play(batch="2")
+    assert done == ["reboot b", "gpu_node_facts b"], said
+    assert "NOT FINISHED: 3 of 4 hosts need a reboot." in said, said
+
+
+def test_hosts_that_need_no_reboot_are_no_hosts_of_the_play(cluster: Cluster) -> None:
+    """Nor is there a play for each of them."""
+    path = cluster.folder / "play.yml"
+    plays = yaml.safe_load(path.read_text())
+    plays[0]["tasks"][0]["ansible.builtin.set_fact"]["__nvidia_driver_outcome"]["reboot"] = []
+    path.write_text(yaml.safe_dump(plays, sort_keys=False))
+    done, said = cluster.play()
+    assert done == [] and said.count("PLAY [Reboot into the driver") == 1, said
+    assert "skipping: no hosts matched" in said and "Could not match" not in said, said
 
 
 def test_without_consent_none_is_rebooted_and_all_are_listed(cluster: Cluster) -> None:

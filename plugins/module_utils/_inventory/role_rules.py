@@ -16,6 +16,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.proble
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall import rules as firewall
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files import cluster, environment
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._nccl import settings as nccl
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._nvidia_driver import batch
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._openmpi import spec
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._selinux import spec as selinux
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._shared_storage import spec as storage
@@ -89,6 +90,7 @@ RULES: dict[str, Rule] = {
     "launcher_host_environment": _host_environment,
     "launcher_rendezvous": cluster.rendezvous_problems,
     "nccl_settings": nccl.checked,
+    batch.VARIABLE: batch.problems,
     **{
         f"openmpi_{key}": _openmpi(f"openmpi_{key}") for key in ("ephemeral", "omp_num_threads", "openblas_num_threads")
     },
