@@ -27,8 +27,11 @@ LAB = PROJECT / "tools" / "lab" / "lab.py"
 
 
 def environment() -> dict[str, str]:
-    """As in a checkout, whatever the tool that runs the tests has configured for itself."""
-    return dict(os.environ, ANSIBLE_CONFIG=str(PROJECT / "ansible.cfg"))
+    """As in a checkout, whatever the tool that runs the tests has configured for itself.
+
+    With Ansible's own output: tests read what each task did on each host.
+    """
+    return dict(os.environ, ANSIBLE_CONFIG=str(PROJECT / "ansible.cfg"), ANSIBLE_STDOUT_CALLBACK="default")
 
 
 def patience() -> float:

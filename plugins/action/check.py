@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible.plugins.action import ActionBase
@@ -22,13 +22,15 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.repor
     delivery,
     folder,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _check_folder, _play
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _check_folder, _play, _stdout
 
 ARGUMENT_SPEC = {
     "folder": {"type": "path", "default": ""},
     "settings": {"type": "dict", "default": {}},
     "hosts": {"type": "dict", "default": {}},
 }
+#: Files of a report, the best one first.
+FOR_A_PERSON = ("report.html", "report.txt")
 WARNING = "on the controller: %s. The check goes on and gives its verdict on the terminal."
 ERR_FOLDER = "the controller cannot keep the check in %s: %s"
 
@@ -117,14 +119,22 @@ class ActionModule(ActionBase):
         if where:
             found, missing = delivery.with_files(found, where)
         report = compact.same(found.as_dict())
-        for line in console.lines(report):
-            Display().display(sanitize.clean(line))
+        if not _stdout.shows_verdict:
+            for line in console.lines(report):
+                Display().display(sanitize.clean(line))
         return {
             "verdict": found.verdict,
             "headline": sanitize.sentence(found.headline),
             "culprits": {host: sanitize.sentence(causes) for host, causes in found.culprits.items()},
             "missing_files": missing,
+            "report_path": _report_path(where, missing),
             "report": compact.pack(report),
             # The report is on the console already; the full data is for later tasks, not for -v to print a second time.
             "_ansible_verbose_override": True,
         }
+
+
+def _report_path(where: str, missing: Sequence[str]) -> str:
+    """The file that a person opens; empty without a folder for reports, or when no file was written."""
+    written = [name for name in FOR_A_PERSON if where and name not in missing]
+    return os.path.abspath(os.path.join(where, written[0])) if written else ""

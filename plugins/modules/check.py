@@ -142,6 +142,11 @@ missing_files:
   type: list
   elements: str
   sample: []
+report_path:
+  description: Path of the report for a person, C(report.html), on the controller. Empty if no such file was written.
+  returned: when RV(done)
+  type: str
+  sample: /home/ops/mycluster/reports/report.html
 report:
   description: The whole report, as in C(report.json). Its schema is C(docs/report.schema.json).
   returned: when RV(done)

@@ -53,7 +53,8 @@ class Checking:
                 *arguments,
             ],
             cwd=project.ROOT,
-            env=project.tool_environment(**environment),
+            # Ansible's own output: tests read which hosts failed, and the whole report.
+            env=project.tool_environment(**{"ANSIBLE_STDOUT_CALLBACK": "default", **environment}),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -51,7 +51,8 @@ def command(net: NetCluster, *arguments: str) -> list[str]:
 
 def environment(**more: str) -> dict[str, str]:
     """That of a person, also where this test runs in a CI."""
-    return {name: value for name, value in project.tool_environment(**more).items() if name != "CI"}
+    wanted = project.tool_environment(**{"ANSIBLE_STDOUT_CALLBACK": "default", **more})
+    return {name: value for name, value in wanted.items() if name != "CI"}
 
 
 def on_a_terminal(net: NetCluster, **more: str) -> tuple[int, str]:

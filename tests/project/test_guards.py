@@ -187,7 +187,10 @@ class Site:
     def run(self) -> list[Ended]:
         """Run all of them."""
         program = [str(project.BIN / "python"), str(Path(__file__).with_name("many_playbooks.py"))]
-        environment = project.tool_environment(ANSIBLE_NOCOLOR="1", ANSIBLE_CALLBACK_RESULT_FORMAT="json")
+        # Ansible's own output names the tasks that ran.
+        environment = project.tool_environment(
+            ANSIBLE_NOCOLOR="1", ANSIBLE_CALLBACK_RESULT_FORMAT="json", ANSIBLE_STDOUT_CALLBACK="default"
+        )
         given = json.dumps(self.commands)
         done = subprocess.run(
             program, cwd=project.ROOT, env=environment, input=given, capture_output=True, text=True, check=False

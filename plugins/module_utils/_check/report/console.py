@@ -31,6 +31,15 @@ def lines(report: Report) -> Iterator[str]:
         yield sanitize.one_line(line) if line and not line.startswith(" ") else sanitize.clean(line)
 
 
+def brief(report: Report, with_notes: bool) -> Iterator[str]:
+    """What has to be mended, without measurements: the end of a run, above the verdict."""
+    if with_notes:
+        yield from report["notes"]
+    for finding in words.by_severity(report):
+        yield from _finding(finding, report["members"])
+    yield from _unexplained(report)
+
+
 def _lines(report: Report) -> Iterator[str]:
     yield report["headline"]
     yield ""
