@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+import shutil
 import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import project
@@ -16,7 +20,9 @@ import report_samples
 import yaml
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import (
+    compact,
     console,
+    drift,
     files,
     prometheus,
     words,
@@ -24,6 +30,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.repor
 
 GUIDE = (project.ROOT / report_samples.GUIDE).read_text()
 EXAMPLE = json.loads((project.ROOT / report_samples.EXAMPLE_FILE).read_text())
+REPORT = drift.read(EXAMPLE)
 QUERY = re.compile(r"^\| .+\? \| `(.+?)` \| `(.+)` \|$", re.MULTILINE)
 QUERIES = QUERY.findall(GUIDE)
 IMAGE = re.compile(r"!\[.+?\]\((.+?)\)")
@@ -42,9 +49,53 @@ def test_queries_give_the_answers_of_the_table(query: str, answer: str) -> None:
     assert jmespath.search(query, EXAMPLE) == json.loads(answer)
 
 
+def test_the_rows_it_explains_are_those_of_the_example() -> None:
+    (shown,) = re.findall(r"```json\n(.*?)```", GUIDE, re.DOTALL)
+    text = (project.ROOT / report_samples.EXAMPLE_FILE).read_text()
+    assert all(f"  {line}\n" in text for line in shown.splitlines())
+
+
+def commands(program: str) -> list[list[str]]:
+    blocks = re.findall(r"```sh\n(.*?)```", GUIDE, re.DOTALL)
+    return [shlex.split(line) for block in blocks for line in block.splitlines() if line.startswith(f"{program} ")]
+
+
+@pytest.mark.skipif(not shutil.which("jq"), reason="no jq on this machine")
+def test_jq_gives_the_links_of_a_report(tmp_path: Path) -> None:
+    (tmp_path / "report.json").write_text(files.contents(report_samples.railed())[files.JSON])
+    folder = project.ROOT / "docs" / "examples"
+
+    def run(*arguments: str) -> list[dict[str, object]]:
+        told = [str(folder) if one == "docs/examples" else one for one in arguments]
+        done = subprocess.run(["jq", *told], check=True, cwd=tmp_path, capture_output=True, text=True)
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    railed = report_samples.railed()
+    for key in ("mesh", "latency_ms", "bytes_per_second", "retransmits"):
+        found = run("-c", "-L", "docs/examples", f'include "links"; links("{key}")', "report.json")
+        assert {(one["from"], one["to"]): one["value"] for one in found} == {
+            (source, target): value for source, row in railed[key].items() for target, value in row.items()
+        }
+    asked = commands("jq")
+    assert len(asked) == 3
+    unreached, speeds, slowest = (run(*one[1:]) for one in asked)
+    assert unreached == [] and len(speeds) == 7
+    values = [value for row in railed["rails"][0]["latency_ms"].values() for value in row.values()]
+    assert [one["value"] for one in slowest] == [max(values)]
+    (whole,) = re.findall(r"`jq -c '(.+?)' report.json`", GUIDE)
+    assert {one["state"] for one in run("-c", whole, "report.json")} == {"finished"}
+
+
+def test_python_gives_the_links_of_a_node(tmp_path: Path) -> None:
+    (tmp_path / "report.json").write_text(json.dumps(compact.pack(REPORT)))
+    (program,) = re.findall(r"python3 -c '\n(.*?)'\n```", GUIDE, re.DOTALL)
+    done = subprocess.run([sys.executable, "-c", program], check=True, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout == f"{REPORT['mesh']['gpu02']}\n"
+
+
 def test_the_files_of_the_table_are_those_that_are_written() -> None:
     table = GUIDE.split("| file | for |")[1].split("\n\n")[0]
-    assert set(re.findall(r"^\| `(.+?)`", table, re.MULTILINE)) == set(files.contents(EXAMPLE))
+    assert set(re.findall(r"^\| `(.+?)`", table, re.MULTILINE)) == set(files.contents(REPORT))
 
 
 def test_the_letters_of_the_table_are_those_of_the_grid() -> None:
@@ -54,7 +105,7 @@ def test_the_letters_of_the_table_are_those_of_the_grid() -> None:
 
 def test_the_texts_it_shows_are_printed() -> None:
     """The lines of its finding and its grid, in their order; it leaves some out."""
-    printed = iter(console.lines(EXAMPLE))
+    printed = iter(console.lines(REPORT))
     for block in re.findall(r"```text\n(.*?)```", GUIDE, re.DOTALL):
         for line in block.splitlines():
             assert any(line == one for one in printed), line
