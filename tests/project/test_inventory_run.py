@@ -133,7 +133,7 @@ def test_a_misspelt_group_of_the_command_line(inventory: Path) -> None:
     """The names that there are stand in the message."""
     code, text = check(inventory, "-e", "gpu_cluster_group=gpu_clster")
     assert code != 0
-    assert "Groups of this inventory: gpu_cluster." in " ".join(text.split()), text
+    assert "there are: gpu_cluster. Fix: write gpu_cluster." in " ".join(text.split()), text
 
 
 def test_files_of_nobody_are_listed_and_stop_nobody(inventory: Path) -> None:

@@ -33,13 +33,17 @@ _SECRETS = (
 
 @dataclass(frozen=True)
 class Problem:
-    """One refused input: where it is, what was found, which rule it breaks and what to do next."""
+    """One refused input: where it is, what was found, which rule it breaks and what to do next.
+
+    ``place``: the file, and the line in it, from which the value comes; empty where that is not known.
+    """
 
     variable: str
     value: str
     rule: str
     fix: str
     host: str = ""
+    place: str = ""
 
     def on(self, host: str) -> Problem:
         """The same problem, found on ``host``."""
@@ -47,12 +51,13 @@ class Problem:
 
     def as_dict(self) -> dict[str, str]:
         """The form in which filters and modules return it."""
-        return asdict(self)
+        return {name: text for name, text in asdict(self).items() if text or name != "place"}
 
     def sentence(self) -> str:
         """One line without the host."""
         found = f"{self.variable} = {self.value}" if self.value else self.variable
-        return f"{found}: {self.rule}. Fix: {self.fix}."
+        where = f" Set in {self.place}." if self.place else ""
+        return f"{found}: {self.rule}. Fix: {self.fix}.{where}"
 
 
 def without_secrets(text: str) -> str:
@@ -137,15 +142,14 @@ def table_lines(problems: Iterable[dict[str, str]], everybody: int = 0) -> list[
 
     ``everybody`` is the number of hosts that were looked at: a problem that all of them have says so.
     """
-    grouped: dict[tuple[str, str, str, str], list[str]] = {}
+    grouped: dict[tuple[str, str, str, str, str], list[str]] = {}
     for entry in problems:
-        key = (entry["variable"], entry["value"], entry["rule"], entry["fix"])
+        key = (entry["variable"], entry["value"], entry["rule"], entry["fix"], entry.get("place", ""))
         hosts = grouped.setdefault(key, [])
         if entry["host"] not in hosts:
             hosts.append(entry["host"])
     rows = [
-        (_hosts_label(hosts, everybody), Problem(variable=key[0], value=key[1], rule=key[2], fix=key[3]).sentence())
-        for key, hosts in grouped.items()
+        (_hosts_label(hosts, everybody), Problem(*key[:4], place=key[4]).sentence()) for key, hosts in grouped.items()
     ]
     width = max((len(label) for label, _sentence in rows), default=0)
     return [f"{label.ljust(width)}  {sanitize.sentence(sentence)}" for label, sentence in rows]
