@@ -42,6 +42,7 @@ ERR_NCCL_BUILD = "NCCL %s has no build for CUDA %s; it has %s"
 ERR_OLD_PYTHON = "PyTorch %s needs Python %s or newer"
 ERR_NEW_PYTHON = "PyTorch %s has no wheels for a Python newer than %s"
 ERR_TORCH_BUILD = "PyTorch %s has no build %s; it has %s"
+ERR_NO_CUDA = "PyTorch %s has no build %s, because there is no CUDA %s; the major versions are %s"
 ERR_TWO_BUILDS = "names the build %s, and %s the build %s"
 
 # NVIDIA's versions have two or three parts: 470.74, 580.95.05.
@@ -143,10 +144,7 @@ def _driver_problems(values: Mapping[str, Any], builds: Sequence[tuple[str, str]
     wanted = [(TOOLKITS, toolkit.release) for toolkit in _toolkits(values)[0].toolkits]
     if _text(values.get(NCCL)):
         wanted.append((NCCL_CUDA, cuda.release_of(_text(values.get(NCCL_CUDA)))))
-    for variable, build in builds:
-        numbers = _BUILD.match(build)
-        if numbers:
-            wanted.append((variable, f"{numbers.group(1)}.{numbers.group(2)}"))
+    wanted += [(variable, _toolkit_of(build)) for variable, build in builds]
     if _PYPI.match(_text(values.get(INDEX))) and not builds and not values.get(ADOPT):
         wanted += [(TORCH, row.cuda) for row in _torch_rows(values)]
     runs = [row.major for row in truth.CUDA_MAJORS if row.branch <= branch]
@@ -214,14 +212,27 @@ def _torch_builds(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     return builds
 
 
+def _toolkit_of(build: str) -> str:
+    """The CUDA version of a build: 13.0 for cu130."""
+    numbers = _BUILD.match(build)
+    return f"{numbers.group(1)}.{numbers.group(2)}" if numbers else build.removeprefix("cu")
+
+
 def _build_problems(values: Mapping[str, Any], builds: Sequence[tuple[str, str]]) -> list[Problem]:
     """A CUDA build of PyTorch that does not exist, or two at once."""
     problems = []
+    # Each release that stands in the table came out when there were these versions and no later ones.
+    majors = [str(row.major) for row in truth.CUDA_MAJORS]
     for row in _torch_rows(values):
+        example = f"cu{row.cuda.replace('.', '')}"
         for variable, build in builds:
             if row.builds and build not in row.builds.split():
                 rule = ERR_TORCH_BUILD % (row.release, build, ", ".join(row.builds.split()))
                 fix = "choose one of these that the driver supports"
+                problems.append(Problem(variable, shown(_text(values[variable])), rule, fix))
+            elif not row.builds and _toolkit_of(build).split(".")[0] not in majors:
+                rule = ERR_NO_CUDA % (row.release, build, _toolkit_of(build), ", ".join(majors))
+                fix = f"write the CUDA version in digits, such as {example} for {row.cuda}"
                 problems.append(Problem(variable, shown(_text(values[variable])), rule, fix))
     if len({build for _variable, build in builds}) > 1:
         rule = ERR_TWO_BUILDS % (builds[1][1], INDEX, builds[0][1])

@@ -158,6 +158,16 @@ def test_a_build_that_does_not_exist(version: str, index: str, expected: list[st
     assert torch(version, index=index) == expected
 
 
+@pytest.mark.parametrize("build", ["cu999", "cu13", "cu1300", "cu141"])
+def test_a_build_of_a_cuda_that_there_is_not(build: str) -> None:
+    """Of 2.13 no whole list of builds is known, but it came out when there was no such CUDA."""
+    (sentence,) = torch("2.13.0", index=f"{WHEELS}/{build}")
+    assert f"PyTorch 2.13 has no build {build}, because there is no CUDA " in sentence
+    assert torch("2.13.0", index=f"{WHEELS}/cu132") == []
+    # What came out later may have it.
+    assert torch("2.99.0", index=f"{WHEELS}/cu141") == []
+
+
 def test_an_index_that_is_not_used_is_not_compared() -> None:
     assert torch("2.9.1", index=f"{WHEELS}/cu118", find_links="/srv/wheels") == []
 
