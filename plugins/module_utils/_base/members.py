@@ -10,6 +10,7 @@ that ``--limit`` never changes the list.
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -42,6 +43,12 @@ ERR_NOT_A_HOST = "is not the address of a network card (%s)"
 ERR_SAMPLE = "still holds the sample value"
 ERR_INTERFACE = "expected the name of a network card: 1 to 15 letters, digits and signs of _.+@~-"
 ERR_UNREADABLE = "cannot be evaluated: %s"
+FIX_UNDEFINED = "define what the expression refers to"
+ERR_EXPRESSION = "is no expression that can be read: %s"
+FIX_EXPRESSION = "write {{ and }} in pairs, and close every quote and bracket"
+#: An error in the syntax of an expression, as ansible-core from 2.19 on and before tell it.
+_SYNTAX = re.compile(r"Syntax error in template: (.*)|template error while templating string: (.*?)\. String: ")
+FIX_VAULT = "add --ask-vault-pass or --vault-password-file FILE to the command, with the right password"
 #: What an expression cannot use in a variable that is read out of hostvars before any node was asked.
 NOT_YET = ("hostvars", "ansible_facts")
 FIX_NOT_YET = "write the value, or name a variable of this host: there is no {} when the inventory is read"
@@ -58,7 +65,11 @@ class Unreadable:
     def problem(self, variable: str) -> Problem:
         """What is wrong with the variable that has this value."""
         early = [name for name in NOT_YET if name in self.reason]
-        fix = FIX_NOT_YET.format(" and ".join(early)) if early else "define what the expression refers to"
+        fix = FIX_NOT_YET.format(" and ".join(early)) if early else FIX_UNDEFINED
+        syntax = _SYNTAX.search(self.reason)
+        if syntax:
+            return Problem(variable, "", ERR_EXPRESSION % (syntax.group(1) or syntax.group(2)), FIX_EXPRESSION)
+        fix = FIX_VAULT if "vault" in self.reason.lower() else fix
         return Problem(variable, "", ERR_UNREADABLE % self.reason, fix)
 
 
