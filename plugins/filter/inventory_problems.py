@@ -20,6 +20,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory i
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.plan_overrides import override_notes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.reading import read_variables
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.static_network import mtu_notes
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _inventory_files
 
 DOCUMENTATION = r"""
 name: inventory_problems
@@ -86,7 +87,8 @@ RETURN = r"""
 _value:
   description:
     - One dictionary for each problem with C(host) (C(inventory) when it belongs to no single host), C(variable),
-      C(value) (short, for printing), C(rule) (what was expected) and C(fix) (what to do next).
+      C(value) (short, for printing), C(rule) (what was expected) and C(fix) (what to do next), and with C(place), the
+      file and line that the variable comes from, where that is known.
       Empty when the inventory is fine.
     - C(prevents_looking) is true when the hosts cannot be looked at before this problem is solved, such as an address
       for ssh that two members share.
@@ -147,9 +149,11 @@ def _name_findings(own: Mapping[str, Any], group: str) -> tuple[list[Problem], l
         problems += near_misses.group_findings(group, groups)
         problems += near_misses.limit_findings(str(own.get("ansible_limit") or ""), names)
     for place in dict.fromkeys(places) if groups else ():
-        problems += near_misses.folder_findings(str(place), _folders(place))
+        problems += near_misses.folder_findings(_inventory_files.shown(place), _folders(place))
         for folder, kind in near_misses.FOLDERS.items():
-            found = near_misses.file_findings(str(place / folder), _read_by_ansible(place / folder), names[kind])
+            found = near_misses.file_findings(
+                _inventory_files.shown(place / folder), _read_by_ansible(place / folder), names[kind]
+            )
             problems += found[0]
             notes += found[1]
     return [one.on(checks.WHOLE_INVENTORY) for one in problems], [one.on(checks.WHOLE_INVENTORY) for one in notes]
@@ -171,17 +175,17 @@ def inventory_problems(
     problems, notes = _name_findings(everything[members[0]], str(group)) if members else ([], [])
     names = {name: [str(one) for one in own] for name, own in everything.items()}
     mistyped, doubtful = near_misses.variable_findings(names, variables, checks.known_names(specs), tuple(specs))
+    any_host = everything[members[0]] if members else {}
     if kind == "notes":
-        return [
-            note.as_dict()
-            for note in [*doubtful, *notes, *override_notes(variables, members), *mtu_notes(variables, members)]
-        ]
+        noted = [*doubtful, *notes, *override_notes(variables, members), *mtu_notes(variables, members)]
+        return _inventory_files.placed([note.as_dict() for note in noted], any_host)
     facts = {name: [str(fact) for fact in own.get("ansible_facts") or ()] for name, own in everything.items()}
     found = checks.inventory_problems(variables, members, str(group), specs) + checks.fact_problems(facts, specs)
     found += mistyped + problems
     if kind == UNDISCOVERED:
         found = [problem for problem in found if problem.rule != ERR_MISSING]
-    return [{**problem.as_dict(), "prevents_looking": checks.prevents_looking(problem, variables)} for problem in found]
+    told = [{**problem.as_dict(), "prevents_looking": checks.prevents_looking(problem, variables)} for problem in found]
+    return _inventory_files.placed(told, any_host)
 
 
 class FilterModule:
