@@ -47,9 +47,11 @@ class ActionModule(ActionBase):
             answer = sanitize.from_node(
                 self._execute_module(module_name=MODULE, module_args=arguments, task_vars=task_vars)
             )
-        except AnsibleConnectionFailure:
-            # The task says whether the play goes on without a host that cannot be reached.
-            raise
+        except AnsibleConnectionFailure as error:
+            if not self._task.ignore_unreachable:
+                raise
+            # The play goes on and lists this host with the others; Ansible would print an error for each one first.
+            return {**result, "failed": True, "msg": sanitize.block(error), "no_contact": True}
         except AnsibleError as error:
             # Raised for a missing or wrong become password; as a result, failed_when applies to it.
             answer = {"failed": True, "msg": sanitize.block(error)}

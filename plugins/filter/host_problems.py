@@ -5,14 +5,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_login import KEY, USER, collected_problems
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_preflight import (
     HOSTNAME,
     collected_notes,
-    collected_problems,
     name_problems,
     own_name,
 )
@@ -25,6 +27,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan i
     PortPlanError,
     make_port_plan,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _inventory_files
 
 DOCUMENTATION = r"""
 name: host_problems
@@ -96,17 +99,29 @@ def _rank_notes(hostvars: Mapping[str, Any], results: Sequence[tuple[str, object
     return notes
 
 
+def _has_keys(hostvars: Mapping[str, Any], results: Sequence[tuple[str, object]]) -> bool:
+    """Whether ssh has any key to offer, as far as the controller shows that."""
+    if os.environ.get("SSH_AUTH_SOCK") or any(KEY in hostvars[host] for host, _result in results):
+        return True
+    home = Path("~/.ssh").expanduser()
+    return any(home.glob("id_*")) or any(home.glob("config"))
+
+
 def host_problems(
     hostvars: Mapping[str, Any], hosts: Sequence[str], variable: str, kind: str = "problems"
 ) -> list[dict[str, str]]:
     """Return the problems, or the notes, as dictionaries."""
     results = [(str(host), hostvars[host].get(variable)) for host in hosts]
+    own = hostvars[results[0][0]] if results else {}
     if kind == "notes":
-        return [note.as_dict() for note in collected_notes(results) + _rank_notes(hostvars, results)]
+        noted = collected_notes(results) + _rank_notes(hostvars, results)
+        return _inventory_files.placed([note.as_dict() for note in noted], own)
     wanted = {host: read_variables(hostvars, host, HOSTNAME.__eq__).get(HOSTNAME) for host, _result in results}
     names = {host: own_name(result, wanted[host]) for host, result in results}
-    found = collected_problems(results) + name_problems({host: name for host, name in names.items() if name})
-    return [problem.as_dict() for problem in found]
+    users = {host: str(read_variables(hostvars, host, USER.__eq__).get(USER) or "") for host, _result in results}
+    found = collected_problems(results, users, _has_keys(hostvars, results))
+    found += name_problems({host: name for host, name in names.items() if name})
+    return _inventory_files.placed([problem.as_dict() for problem in found], own)
 
 
 class FilterModule:

@@ -25,6 +25,7 @@ NO_SSH = ssh.Used(frozenset(), 0)
 SUPPORTED_MAJORS = (9, 10)
 MINIMUM_PYTHON = (3, 9)
 GIB = 1024**3
+DAY = 86400.0
 FABRIC_INTERFACE = "gpu_cluster_fabric_interface"
 INTERFACES = "static_network_interfaces"
 GPUS = "gpu_cluster_gpus"
@@ -52,15 +53,12 @@ ERR_OTHER_NAME = "belongs to %s, not to %s"
 ERR_NO_LINK = "%s has no link: it is up, but there is no carrier"
 ERR_MTU = "the driver of %s takes an MTU of %s"
 ERR_DISK = "expected at least %d GiB free below %s, found %.1f GiB"
-ERR_CLOCK = "expected the node's clock at most %d s off the controller's, found it at least %.1f s %s"
+ERR_CLOCK = "expected the node's clock at most %d s off the controller's, found it at least %.1f s %s%s"
 ERR_OLD_KERNEL = "%s is installed and newer than the running kernel"
 ERR_GPUS = "expected %s, found %d%s"
-ERR_BECOME = "cannot become root: %s"
-ERR_INTERPRETER = "cannot run Ansible's modules: %s"
 ERR_LOOPBACK_NAME = "the node's own name means the loopback address on every machine"
 ERR_SAME_NAME = "%d members call themselves so: %s"
 ERR_OTHERS_NAME = "is the name of the member %s in the inventory"
-ERR_SILENT = "could not look at the node: %s"
 ERR_ODD = "its answer is not one of this module: something else answers in the place of its Python"
 FIX_ODD = "look at ansible_python_interpreter of this host and at that program on the node"
 #: What every problem and note of a node has, and how many of them are more than any node has.
@@ -79,14 +77,6 @@ FIX_LINK = "check cable, transceiver and switch port; `ip -br link` on the node 
 _OS_RELEASE_LINE = re.compile(r"^([A-Z_]+)=(.*)$")
 #: Kinds of interfaces that borrow the hardware address of a card.
 _BORROWERS = ("bond", "bridge", "ipvlan", "macvlan", "macvtap", "team", "vlan")
-#: What ssh says of a key that it does not know, or knows otherwise (sshconnect.c of OpenSSH).
-_HOST_KEY = re.compile(r"Host key verification failed|REMOTE HOST IDENTIFICATION HAS CHANGED")
-_BECOME = re.compile(r"(?:Missing|Incorrect) \w+ password|privilege escalation|\bsudo(?:ers)?\b")
-#: A shell that cannot start the interpreter says why in the language of the node; only the form is the same in all.
-_INTERPRETER = re.compile(
-    r"requires a minimum of Python|python[0-9.]*: (?:No such file|not found|Permission denied)"
-    r"|sh: (?:(?:\S+ )?\d+: )?\S*python[0-9.]*: "
-)
 
 
 @dataclass(frozen=True)
@@ -292,8 +282,9 @@ def clock_problem(offset: float, limit: float) -> Problem | None:
     """A clock that is further off than the limit, both in seconds."""
     if abs(offset) <= limit:
         return None
-    rule = ERR_CLOCK % (limit, abs(offset), "ahead" if offset > 0 else "behind")
-    fix = "set the clock, and let it be kept: systemctl enable --now chronyd"
+    days = f" ({abs(offset) / DAY:.1f} days)" if abs(offset) >= DAY else ""
+    rule = ERR_CLOCK % (limit, abs(offset), "ahead" if offset > 0 else "behind", days)
+    fix = "set the clock, and let it be kept: systemctl enable --now chronyd && chronyc makestep"
     return Problem("preflight_max_time_offset_seconds", str(int(limit)), rule, fix)
 
 
@@ -383,49 +374,6 @@ def _is_entry(entry: object) -> bool:
     return isinstance(entry, dict) and all(isinstance(entry.get(name), str) for name in ENTRY)
 
 
-def unheard(host: str, result: object) -> Problem | None:
-    """The problem of a host that gave no answer at all, from the result that Ansible registered for it."""
-    if not isinstance(result, dict):
-        return Problem("host_preflight", "", "no result from this host", "repeat the command with -vvv", host)
-    if not is_answer(result):
-        return Problem("host_preflight", "", ERR_ODD, FIX_ODD, host)
-    if "problems" in result:
-        # Not judged by "failed": the task that lets the other hosts go on sets it to false.
-        return None
-    message = _sentence(result.get("msg", "no message"))
-    # What the node itself said is more than "no start of json char found".
-    said = _sentence(result.get("module_stderr") or result.get("module_stdout") or "") or message
-    if _BECOME.search(message) or _BECOME.search(said):
-        fix = (
-            "give the login user sudo on this host, without a password or with ansible_become_password "
-            "or --ask-become-pass, or log in as root"
-        )
-        return Problem("ansible_become", "", ERR_BECOME % said, fix, host)
-    if result.get("unreachable"):
-        fix = "check that the node is up, and ansible_host, ansible_user and the key of this host"
-        if _HOST_KEY.search(message):
-            fix = "run baremetal.gpu_cluster.host_keys, which shows its key and the ways to accept it (docs/rebuild.md)"
-        return Problem("ansible_host", "", f"cannot be reached: {message}", fix, host)
-    if _INTERPRETER.search(said):
-        fix = "set ansible_python_interpreter to a Python of the node that is new enough"
-        return Problem("ansible_python_interpreter", "", ERR_INTERPRETER % said, fix, host)
-    fix = "repeat the command with -vvv and this host in --limit"
-    return Problem("host_preflight", "", ERR_SILENT % said, fix, host)
-
-
-def _sentence(text: object) -> str:
-    return " ".join(str(text).split()).replace("Task failed: ", "", 1)[:400].rstrip(".:")
-
-
-def collected_problems(results: Sequence[tuple[str, object]]) -> list[Problem]:
-    """The problems of all hosts, in the given order, out of what each of them returned."""
-    problems: list[Problem] = []
-    for host, result in results:
-        silent = unheard(host, result)
-        problems.extend(_entries(host, result, "problems") if silent is None else [silent])
-    return problems
-
-
 def name_problems(names: Mapping[str, str]) -> list[Problem]:
     """Names of nodes that mean no single machine; ``names`` is what each member calls itself, or is going to.
 
@@ -463,9 +411,9 @@ def own_name(result: object, wanted: object) -> str:
 
 def collected_notes(results: Sequence[tuple[str, object]]) -> list[Problem]:
     """What the hosts reported without refusing it."""
-    return [note for host, result in results for note in _entries(host, result, "notes")]
+    return [note for host, result in results for note in entries(host, result, "notes")]
 
 
-def _entries(host: str, result: object, key: str) -> list[Problem]:
+def entries(host: str, result: object, key: str) -> list[Problem]:
     found = result.get(key, ()) if isinstance(result, dict) and is_answer(result) else ()
     return [Problem(**{name: str(entry[name]) for name in ENTRY}, host=host) for entry in found]

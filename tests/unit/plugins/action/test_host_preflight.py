@@ -14,7 +14,9 @@ from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible_collections.baremetal.gpu_cluster.plugins.action import host_preflight
 
 
-def look(monkeypatch: pytest.MonkeyPatch, answer: Any, seconds: float = 0.0, **arguments: Any) -> dict[str, Any]:
+def look(
+    monkeypatch: pytest.MonkeyPatch, answer: Any, seconds: float = 0.0, listed: bool = False, **arguments: Any
+) -> dict[str, Any]:
     """Run the action; the module answers, or raises, after so many seconds of the controller's clock."""
     now = [1000.0]
     monkeypatch.setattr(host_preflight, "time", SimpleNamespace(time=lambda: now[0]))
@@ -28,7 +30,7 @@ def look(monkeypatch: pytest.MonkeyPatch, answer: Any, seconds: float = 0.0, **a
         return answer
 
     action = host_preflight.ActionModule.__new__(host_preflight.ActionModule)
-    action._task = SimpleNamespace(args=arguments)
+    action._task = SimpleNamespace(args=arguments, ignore_unreachable=listed)
     action._execute_module = execute
     monkeypatch.setattr(host_preflight.ActionBase, "run", lambda *_arguments: {})
     return action.run(task_vars={})
@@ -70,3 +72,8 @@ def test_a_failing_module_is_a_result_without_a_clock(monkeypatch: pytest.Monkey
 def test_a_node_that_cannot_be_reached_stays_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(AnsibleConnectionFailure):
         look(monkeypatch, AnsibleConnectionFailure("no route"))
+
+
+def test_a_task_that_goes_on_gets_it_as_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = look(monkeypatch, AnsibleConnectionFailure("no\nroute"), listed=True)
+    assert result == {"failed": True, "msg": "no\n  | route", "no_contact": True}

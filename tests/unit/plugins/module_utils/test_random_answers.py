@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from random_answers import spoiled
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _host_preflight
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _host_login, _host_preflight
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._rebuild import differences
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._shared_storage import seen
 
@@ -38,7 +38,7 @@ STORAGES = [{"path": "/data", "source": "nas:/x", "root": [1, 2], "entries": [["
 def preflight(answer: Any) -> bool:
     """Whether the answer was taken."""
     good = {"problems": [ENTRY], "notes": [ENTRY]}
-    found = _host_preflight.collected_problems([("n1", answer), ("n2", good)])
+    found = _host_login.collected_problems([("n1", answer), ("n2", good)])
     _host_preflight.collected_notes([("n1", answer), ("n2", good)])
     _host_preflight.own_name(answer, None)
     assert [one.host for one in found].count("n2") == 1
