@@ -29,6 +29,10 @@ def rows(section: str) -> dict[str, str]:
 
 
 def count(printed: str, said: str) -> int:
-    """How often a row was printed. Since 2.19 Ansible repeats the message of a failed task; N is any number."""
-    words = [re.escape(word).replace("N", "[0-9.]+") if word == "N" else re.escape(word) for word in printed.split()]
+    """How often a row was printed, with any number for N and any words for "...".
+
+    Since 2.19 Ansible's own callback repeats the message of a failed task, which counts once.
+    """
+    marks = {"N": r"[0-9.]+", "N.": r"[0-9]+\.", "...": r".*?"}
+    words = [marks.get(word) or re.escape(word) for word in printed.split()]
     return len(re.findall(r"\s+".join(words), _REPEATED.sub("", said)))

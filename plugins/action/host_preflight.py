@@ -51,7 +51,7 @@ class ActionModule(ActionBase):
             if not self._task.ignore_unreachable:
                 raise
             # The play goes on and lists this host with the others; Ansible would print an error for each one first.
-            return {**result, "failed": True, "msg": sanitize.block(error), "no_contact": True}
+            return {**result, "failed": True, "msg": sanitize.sentence(error), "no_contact": True}
         except AnsibleError as error:
             # Raised for a missing or wrong become password; as a result, failed_when applies to it.
             answer = {"failed": True, "msg": sanitize.block(error)}

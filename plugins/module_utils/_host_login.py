@@ -70,6 +70,7 @@ _INTERPRETER = re.compile(
 _NO_SUCH = re.compile(r"(/[\w./+-]*python[\w.]*)'?(?:: | was not found)")
 _REFUSED = re.compile(r"(?:([\w.$-]{1,64})@([^\s:]{1,255}): )?Permission denied \(([a-z-]+(?:,[a-z-]+)*)\)")
 _ADDRESS = re.compile(r'connect to host (\S+) port|resolve hostname ([^\s:]+)|remote host "([^"\s]+)"')
+_PORT = re.compile(r"connect to host \S+ port (\d+)")
 #: The file of a private key that ssh names.
 _FILE = re.compile(r"(?:Permissions 0\d+ for '|Load key \"|no such identity: )([^'\"\s]+?)(?:['\"]|: )")
 #: The last line of a traceback is the error.
@@ -274,11 +275,13 @@ def _known(said: str, user: str, has_keys: bool) -> Problem | None:
     answer = answer or _answers().get(_ssh_text(line))
     if answer is not None:
         named = _FILE.search(line)
+        port = _PORT.search(line)
         value = {KEY: named.group(1) if named else "", USER: user}.get(answer.variable, "")
+        value = port.group(1) if port and answer.variable == PORT else value and shown(value)
         before = line.partition("Connection closed by")[0].strip() if answer is SSH[CLOSED] else ""
         rule = f"{answer.rule}, and said: {before[:200]}" if before else answer.rule
         fix = answer.fix.replace("USER", user or "USER")
-        return Problem(answer.variable, shown(value) if value else "", rule, fix)
+        return Problem(answer.variable, value, rule, fix)
     refused = _REFUSED.search(line)
     if refused is None:
         return None

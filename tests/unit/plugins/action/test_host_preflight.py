@@ -76,4 +76,4 @@ def test_a_node_that_cannot_be_reached_stays_unreachable(monkeypatch: pytest.Mon
 
 def test_a_task_that_goes_on_gets_it_as_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
     result = look(monkeypatch, AnsibleConnectionFailure("no\nroute"), listed=True)
-    assert result == {"failed": True, "msg": "no\n  | route", "no_contact": True}
+    assert result == {"failed": True, "msg": "no route", "no_contact": True}

@@ -141,7 +141,7 @@ CAUSES = (
         "timed out",
         "ping",
     ),
-    ("ssh: connect to host 192.0.2.1 port 22: Connection refused", core.PORT, "", "nothing listens", "start sshd"),
+    ("ssh: connect to host 192.0.2.1 port 22: Connection refused", core.PORT, "22", "nothing listens", "start sshd"),
     (
         "ssh: Could not resolve hostname n1.x: Name or service not known",
         *("ansible_host", "'192.0.2.1'", "does not resolve", "/etc/hosts"),
