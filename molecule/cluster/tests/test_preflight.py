@@ -38,9 +38,10 @@ def inspect(cluster: Cluster, tmp_path: Path) -> Inspect:
 
 
 def table(ended: Ended) -> list[tuple[str, str]]:
-    """The lines that preflight stopped with, each as hosts and problem."""
+    """The lines that preflight stopped with, each as hosts and problem, without the place that sets the variable."""
     assert ended.code != 0, ended.text
-    found: list[tuple[str, str]] = re.findall(r"^ +(\S.*?)  +(\S.*\. Fix: .*\.)$", ended.text, re.MULTILINE)
+    line = r"^ +(\S.*?)  +(\S.*?\. Fix: .*?\.)(?: Set in \S.*\.)?$"
+    found: list[tuple[str, str]] = re.findall(line, ended.text, re.MULTILINE)
     return found
 
 

@@ -30,8 +30,10 @@ ERR_SAME_HOSTS = "describes %s, which %s describes as well; Ansible merges both,
 FIX_SAME_HOSTS = "take the older one out of the folder or out of the command, and give one -i"
 ERR_TWO_SOURCES = "both hold members of the group %s, and one run builds one cluster"
 FIX_TWO_SOURCES = "give one -i; machines that belong together stand in the same folder"
-#: What a file has that describes machines, and does not only add to what another one says of them.
+#: What a file has that describes machines, and does not only add to what another one says of them; and what it has
+#: when it gives them other addresses on purpose.
 ADDRESSES = ("ansible_host", "gpu_cluster_fabric_address")
+PREVIOUS = "static_network_previous_host"
 
 
 @dataclass
@@ -94,18 +96,17 @@ def _place_of_group(files: Sequence[File], group: str) -> str:
 
 
 def double_problems(files: Sequence[File], members: Sequence[str], group: str) -> list[Problem]:
-    """Two inventories in one run. A file that only adds some variables to hosts of another one is none."""
+    """Two inventories in one run. A file that adds one member, or some variables to those of another file, is none."""
     problems = []
     whole = [(one, _members(one, members)) for one in files if one.kind == HOSTS]
-    whole = [(one, own) for one, own in whole if own]
     for number, (later, own) in enumerate(whole):
         for earlier, others in whole[:number]:
             both = [host for host in own if host in others]
-            if both and _has_addresses(later, files, both) and _has_addresses(earlier, files, both):
+            if len(both) > 1 and _describe_both(later, earlier, files, both):
                 named = ", ".join(both[:3]) + (f" and {len(both) - 3} more" if len(both) > 3 else "")
                 rule = ERR_SAME_HOSTS % (named, earlier.path)
                 problems.append(_problem(later.path, "", rule, FIX_SAME_HOSTS))
-            elif not both and later.source != earlier.source:
+            elif not both and later.source != earlier.source and min(len(own), len(others)) > 1:
                 sources = f"-i {earlier.source} -i {later.source}"
                 problems.append(_problem(sources, "", ERR_TWO_SOURCES % group, FIX_TWO_SOURCES))
     return list(dict.fromkeys(problems))
@@ -116,14 +117,22 @@ def _members(file: File, members: Sequence[str]) -> list[str]:
     return [host for host in members if host in there]
 
 
-def _has_addresses(file: File, files: Sequence[File], hosts: Sequence[str]) -> bool:
-    """Whether a file, with the variables beside it, says where several hosts are."""
-    beside = [one for one in files if one.source == file.source and one.kind != HOSTS]
-    by_group = [*file.content.groups.values(), *(one.lines for one in beside if one.kind == GROUP)]
-    if any(name in lines for lines in by_group for name in ADDRESSES):
-        return len(hosts) > 1
-    found = sum(any(name in file.content.own.get(host, {}) for name in ADDRESSES) for host in hosts)
-    return found > 1 and found == len(hosts)
+def _describe_both(later: File, earlier: File, files: Sequence[File], hosts: Sequence[str]) -> bool:
+    """Whether both say where the hosts are: for ssh, or, where neither does so, on the data network."""
+    for name in ADDRESSES:
+        found = [_having(one, files, hosts, name) for one in (later, earlier)]
+        if any(found):
+            return all(len(one) == len(hosts) for one in found)
+    return False
+
+
+def _having(file: File, files: Sequence[File], hosts: Sequence[str], variable: str) -> list[str]:
+    """The hosts that get a variable from a file or the variables beside it, and are not meant to move."""
+    beside = [one.lines for one in files if one.source == file.source and one.kind == GROUP]
+    if any(variable in lines for lines in (*file.content.groups.values(), *beside)):
+        return list(hosts)
+    own = file.content.own
+    return [host for host in hosts if variable in own.get(host, {}) and PREVIOUS not in own.get(host, {})]
 
 
 class Places:

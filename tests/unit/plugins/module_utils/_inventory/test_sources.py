@@ -95,9 +95,21 @@ def test_a_file_that_adds_to_another_is_no_inventory_of_its_own() -> None:
     prod = hosts("prod", "prod/hosts.yml")
     assert doubles(prod, hosts("more", "more.json", addresses=False)) == []
     assert doubles(prod, hosts("more", "more.json", ("gpu02",))) == [], "the address of one host"
+    assert doubles(prod, hosts("more", "more.json", ("gpu04",)), members=(*NAMES, "gpu04")) == [], "one more member"
+    rails, moved = hosts("more", "more.json"), hosts("more", "more.json")
+    rails.content.own = {name: {"gpu_cluster_fabric_address": 4} for name in NAMES}
+    moved.content.own = {name: {"ansible_host": 4, "static_network_previous_host": 5} for name in NAMES}
+    assert doubles(prod, rails) == [] and doubles(prod, moved) == []
     assert doubles(prod, hosts("prod", "prod/rack2.yml", ("gpu04",)), members=(*NAMES, "gpu04")) == []
     assert doubles(prod, hosts("logins", "logins.yml", ("login1", "login2"))) == [], "no members"
     assert doubles(prod) == []
+
+
+def test_names_that_ssh_resolves_by_itself() -> None:
+    fabric: dict[str, Lines] = {name: {"gpu_cluster_fabric_address": 4} for name in NAMES}
+    prod, old = hosts("prod", "prod/hosts.yml"), hosts("old", "old/hosts.yml")
+    prod.content.own, old.content.own = fabric, fabric
+    assert doubles(prod, old) == ["old/hosts.yml"]
 
 
 def test_addresses_may_come_from_the_group() -> None:
