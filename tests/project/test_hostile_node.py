@@ -150,7 +150,7 @@ def test_no_variable_reaches_a_task_and_the_node_is_named(site: Site) -> None:
 
 
 #: Filters of hostvars that hand on what the inventory says, or numbers.
-WITHOUT_TEXTS_OF_NODES = ("cluster_members", "collective_pins", "collective_labels", "member_slots")
+WITHOUT_TEXTS_OF_NODES = ("cluster_members", "collective_pins", "collective_labels", "member_slots", "torch_index")
 HOSTVARS_FILTERED = re.compile(rf"\bhostvars\s*\|\s*{re.escape(project.COLLECTION)}\.(\w+)")
 
 
