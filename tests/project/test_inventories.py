@@ -27,3 +27,5 @@ def test_the_minimal_inventory_has_six_lines() -> None:
         "gpu_cluster_fabric_interface",
         "gpu_cluster_fabric_address",
     ]
+    page = (ROOT / "docs" / "minimal-inventory.md").read_text()
+    assert page.partition("```yaml\n")[2].partition("```")[0].splitlines() == lines
