@@ -56,8 +56,8 @@ PINNED_DEFAULTS = {
 EVERYTHING = ("--disableexcludes=all", "--setopt=*.module_hotfixes=1")
 ERR_NO_CA = "the node has no such file"
 FIX_DEFAULT = (
-    "this index was chosen, because the inventory names no source: for nodes without internet set {variable} to a "
-    "mirror, see docs/air-gapped.md"
+    "for nodes without internet set {variable} to a mirror, see docs/air-gapped.md; this index was chosen, because the "
+    "inventory names no source. Otherwise {fix}"
 )
 FIX_CA = "copy the authority's certificate to the node before this role runs, or correct the path"
 WARN_UNUSED = (
@@ -378,7 +378,7 @@ def _ask_wheels(asking: Asking, given: Mapping[str, Any], routes: Routes, node: 
         else:
             found = [verdict.index_problem(wheels, one, told, node.arch) for one, told in answers.items()]
         if is_default:
-            found = [one and replace(one, fix=f"{one.fix}; {FIX_DEFAULT.format(variable=variable)}") for one in found]
+            found = [one and replace(one, fix=FIX_DEFAULT.format(variable=variable, fix=one.fix)) for one in found]
     else:
         found = []
     problems += [problem for problem in found if problem]
