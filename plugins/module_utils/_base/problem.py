@@ -137,19 +137,24 @@ def _hosts_label(hosts: Sequence[str], everybody: int) -> str:
     return f"{', '.join(hosts[:3])} and {len(hosts) - 3} more"
 
 
+def _places(found: Iterable[str]) -> str:
+    """The first place, and how many more there are: each host may have a line of its own."""
+    places = list(dict.fromkeys(place for place in found if place))
+    return f"{places[0]}, and {len(places) - 1} more" if places[1:] else "".join(places)
+
+
 def table_lines(problems: Iterable[dict[str, str]], everybody: int = 0) -> list[str]:
     """Render problems as aligned lines, hosts with the same problem on one line, whatever text a host has sent.
 
     ``everybody`` is the number of hosts that were looked at: a problem that all of them have says so.
     """
-    grouped: dict[tuple[str, str, str, str, str], list[str]] = {}
+    grouped: dict[tuple[str, str, str, str], dict[str, str]] = {}
     for entry in problems:
-        key = (entry["variable"], entry["value"], entry["rule"], entry["fix"], entry.get("place", ""))
-        hosts = grouped.setdefault(key, [])
-        if entry["host"] not in hosts:
-            hosts.append(entry["host"])
+        key = (entry["variable"], entry["value"], entry["rule"], entry["fix"])
+        grouped.setdefault(key, {}).setdefault(entry["host"], entry.get("place", ""))
     rows = [
-        (_hosts_label(hosts, everybody), Problem(*key[:4], place=key[4]).sentence()) for key, hosts in grouped.items()
+        (_hosts_label(list(places), everybody), Problem(*key, place=_places(places.values())).sentence())
+        for key, places in grouped.items()
     ]
     width = max((len(label) for label, _sentence in rows), default=0)
     return [f"{label.ljust(width)}  {sanitize.sentence(sentence)}" for label, sentence in rows]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -88,3 +89,15 @@ def test_many_hosts_are_counted_and_all_of_them_are_called_all() -> None:
     assert table_lines(problems)[0].startswith("n1, n2, n3 and 3 more  a = 1")
     assert table_lines(problems, everybody=6)[0].startswith("all 6 hosts  a = 1")
     assert table_lines([]) == []
+
+
+def test_a_place_for_each_host_makes_no_line_for_each_host() -> None:
+    """As in an inventory with a line for each machine, and none of them answers."""
+    places = {f"n{number}": f"prod/hosts.yml, line {number}" for number in range(6, 18)}
+    problems = [replace(Problem("a", "1", "r", "f", host), place=place).as_dict() for host, place in places.items()]
+    (line,) = table_lines(problems, everybody=12)
+    assert line == "all 12 hosts  a = 1: r. Fix: f. Set in prod/hosts.yml, line 6, and 11 more."
+    (line,) = table_lines([*problems[:1], *problems[:1]])
+    assert line.endswith("Set in prod/hosts.yml, line 6.")
+    unplaced = [Problem("a", "1", "r", "f", host).as_dict() for host in places]
+    assert table_lines([*unplaced[:1], *problems[1:2]])[0].endswith("Set in prod/hosts.yml, line 7.")
