@@ -22,6 +22,12 @@ RUN = "/run/gpu-cluster-check/run-1"
 NOTE = {"backend": "gloo", "size_bytes": 4, "number": 1, "of": 2, "iterations": 20, "at_most": 65}
 
 
+@pytest.fixture(autouse=True)
+def no_interpreter_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless variables say it: this checkout's ansible.cfg names one."""
+    monkeypatch.setenv("ANSIBLE_PYTHON_INTERPRETER", "auto_silent")
+
+
 class Node:
     """Answers looks in order, each of which takes one second."""
 

@@ -56,6 +56,12 @@ def run_step(run, given):
 """
 
 
+@pytest.fixture(autouse=True)
+def no_interpreter_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless variables say it: this checkout's ansible.cfg names one."""
+    monkeypatch.setenv("ANSIBLE_PYTHON_INTERPRETER", "auto_silent")
+
+
 class Action:
     """Runs commands here; what a module would be called with is kept."""
 
