@@ -141,7 +141,7 @@ def write_source(folder: Path) -> None:
     shutil.copy2(SITE / "conf.py", folder)
     (folder / "ansible.inv").write_bytes(inventory(ANSIBLE_LABELS))
     if "changelog" in further:
-        shutil.copy2(project.ROOT / "CHANGELOG.rst", folder / "changelog.rst")
+        write(folder / "changelog.rst", without_contents((project.ROOT / "CHANGELOG.rst").read_text(encoding="utf-8")))
 
 
 def inventory(labels: Mapping[str, str]) -> bytes:
@@ -163,7 +163,15 @@ def write_reference(folder: Path) -> None:
     """Let antsibull-docs write the pages of all modules, filters and roles."""
     folder.mkdir(mode=0o755, parents=True)
     words = ("--use-current", "--squash-hierarchy", "--fail-on-error", "--no-add-antsibull-docs-version")
-    run("antsibull-docs", "collection", *words, "--dest-dir", str(folder), project.COLLECTION)
+    settings = ("--config-file", str(SITE / "antsibull-docs.cfg"))
+    run("antsibull-docs", *settings, "collection", *words, "--dest-dir", str(folder), project.COLLECTION)
+    for page in folder.glob("*.rst"):
+        page.write_text(without_contents(page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def without_contents(text: str) -> str:
+    """A page of reStructuredText without the list of its headings: the theme shows one beside every page."""
+    return re.sub(r"^\.\. contents::.*\n(?: +:\w+:.*\n)*", "", text, flags=re.MULTILINE)
 
 
 def run(program: str, *arguments: str) -> None:
@@ -183,24 +191,29 @@ class _Page(HTMLParser):
         self.targets: list[str] = []
         self.loaded: list[str] = []
         self.anchors: set[str] = {""}
+        self.errors: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Keep what a tag refers to."""
         values = {name: value or "" for name, value in attrs}
+        # What Sphinx cannot show, and a list of headings, in whose place the theme shows an error.
+        if {"system-message", "problematic", "contents"} & set(values.get("class", "").split()):
+            self.errors.append(f"<{tag} class={values['class']!r}>")
         self.anchors |= {values[name] for name in ("id", "name") if name in values}
         target = values.get("href", values.get("src"))
         if target is not None:
             (self.loaded if tag in ("script", "link", "img") else self.targets).append(target)
 
 
-def dead_links(html: Path) -> Iterator[str]:
-    """What a site refers to and does not have, and what its pages would load from elsewhere."""
+def flaws(html: Path) -> Iterator[str]:
+    """What a site refers to and does not have, what its pages would load from elsewhere, and errors in their text."""
     pages: dict[str, _Page] = {}
     for path in sorted(html.rglob("*.html")):
         name = path.relative_to(html).as_posix()
         pages[name] = _Page()
         pages[name].feed(path.read_text(encoding="utf-8"))
     for name, page in pages.items():
+        yield from (f"{name}: holds the error {error}" for error in page.errors)
         yield from (f"{name}: loads {target}" for target in page.loaded if "//" in target)
         for target in page.targets + [one for one in page.loaded if "//" not in one]:
             path_of, _, anchor = target.partition("#")
@@ -229,8 +242,8 @@ def main() -> int:
     write_reference(SOURCE / "reference")
     options = ("--fail-on-warning", "--keep-going", "--quiet", "--jobs", "auto")
     run("sphinx-build", *options, "-b", "html", "-d", str(BUILD / "doctrees"), str(SOURCE), str(HTML))
-    if problems := list(dead_links(HTML)):
-        raise SiteError("the site refers to what it does not have:\n" + "\n".join(problems))
+    if problems := list(flaws(HTML)):
+        raise SiteError("the site has flaws:\n" + "\n".join(problems))
     if arguments.external:
         run("sphinx-build", *options, "-b", "linkcheck", "-d", str(BUILD / "doctrees"), str(SOURCE), str(BUILD / "web"))
     print(f"{len(list(HTML.rglob('*.html')))} pages, no warning, no dead link: {HTML / 'index.html'}")

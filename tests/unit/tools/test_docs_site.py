@@ -70,22 +70,29 @@ def test_the_lists_of_the_index_are_the_navigation() -> None:
     assert below == "\n```{toctree}\n:hidden:\n\n/findings/GC-A-001\n```\n"
 
 
+def test_lists_of_headings_go() -> None:
+    text = "Title\n=====\n\n.. contents:: Topics\n\n.. contents::\n   :local:\n   :depth: 1\n\nText\n"
+    assert docs_site.without_contents(text) == "Title\n=====\n\n\n\nText\n"
+
+
 def test_labels_of_ansibles_own_pages() -> None:
     head, _, body = docs_site.inventory({"some_label": "x.html#y"}).partition(b"zlib.\n")
     assert head.startswith(b"# Sphinx inventory version 2\n")
     assert zlib.decompress(body) == b"some_label std:label -1 x.html#y some label\n"
 
 
-def test_dead_links_of_a_built_site_are_told(tmp_path: Path) -> None:
+def test_flaws_of_a_built_site_are_told(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "index.html").write_text(
         '<a href="sub/b.html#here">b</a> <a href="#top" id="top">t</a> <a href="https://example.com">w</a>'
         '<a href="sub/b.html#gone">x</a> <a href="gone.html">x</a> <a href="#gone">x</a>'
-        '<script src="https://example.com/x.js"></script><link href="style.css?v=1"><img src="no.png">'
+        '<nav class="contents local"></nav><script src="https://example.com/x.js"></script>'
+        '<link href="style.css?v=1"><img src="no.png">'
     )
     (tmp_path / "sub" / "b.html").write_text('<p id="here"></p> <a href="../index.html">up</a>')
     (tmp_path / "style.css").write_text("")
-    assert list(docs_site.dead_links(tmp_path)) == [
+    assert list(docs_site.flaws(tmp_path)) == [
+        "index.html: holds the error <nav class='contents local'>",
         "index.html: loads https://example.com/x.js",
         "index.html: sub/b.html#gone: sub/b.html has no such anchor",
         "index.html: gone.html: there is no such file",
