@@ -28,6 +28,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.repor
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report.words import Report
 
 FINE = "took part"
+#: A space at which no line ends.
+NO_BREAK = "\u00a0"
 
 
 def sizes(report: Report) -> str:
@@ -48,7 +50,8 @@ def sizes(report: Report) -> str:
         )
         cells = "".join(f'<td class="number">{escaped(number)}</td>' for number in numbers)
         column = f'<td class="bar"><span style="width:{one["busbw_gb_per_s"] / most:.1%}"></span></td>'
-        rows.append(f"<tr>{head(human_bytes(one['size_bytes']), 'row')}{cells}{column}</tr>")
+        title = human_bytes(one["size_bytes"]).replace(" ", NO_BREAK)
+        rows.append(f"<tr>{head(title, 'row')}{cells}{column}</tr>")
     heads = ("Size", "Time (ms)", "algbw GB/s", "busbw GB/s", "Iterations", "Slowest rank", "busbw")
     line = f'<p class="soft">{escaped(console.fit(report["fit"]))}</p>' if report["fit"] else ""
     return table(heads, rows) + line + heat.ranks(report)

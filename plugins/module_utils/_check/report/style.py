@@ -152,6 +152,10 @@ footer {{ margin-top: 2.5rem; color: var(--soft); font-size: .85rem; }}
   .finding dl {{ grid-template-columns: 1fr; gap: .1rem; }}
   .finding dd {{ margin-bottom: .4rem; }}
   .list .track {{ width: 60%; }}
+  .list td, .list th {{ padding-right: .6rem; }}
+  .map {{ font-size: 11px; }}
+  .map td {{ min-width: 1.5rem; padding: 0 .1rem; }}
+  .map th {{ padding: 0 .15rem; }}
 }}
 @page {{ size: A4; margin: 14mm 12mm 16mm; }}
 @media print {{
