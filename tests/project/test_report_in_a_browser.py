@@ -13,7 +13,7 @@ import browser
 import pytest
 import report_samples as samples
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import files
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import html, pages
 
 pytestmark = pytest.mark.skipif(not browser.program(), reason=browser.MISSING)
 Show = Callable[[samples.Report, browser.Setting], browser.Page]
@@ -36,7 +36,8 @@ def open_browser() -> Iterator[browser.Page]:
 def show_a_report(page: browser.Page, tmp_path: Path) -> Show:
     def show(report: samples.Report, setting: browser.Setting) -> browser.Page:
         path = tmp_path / "report.html"
-        path.write_text(files.contents(report, files.contents(samples.healthy())["report.json"])["report.html"])
+        texts = pages.texts(one["id"] for one in report["findings"])
+        path.write_text(html.page(report, samples.healthy(), texts), encoding="utf-8")
         page.open(path, setting)
         return page
 
