@@ -20,7 +20,9 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.repor
     compact,
     console,
     delivery,
+    files,
     folder,
+    place,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _check_folder, _play, _stdout
 
@@ -29,9 +31,9 @@ ARGUMENT_SPEC = {
     "settings": {"type": "dict", "default": {}},
     "hosts": {"type": "dict", "default": {}},
 }
-#: Files of a report, the best one first.
-FOR_A_PERSON = ("report.html", "report.txt")
 WARNING = "on the controller: %s. The check goes on and gives its verdict on the terminal."
+WHERE = "report: %s"
+NOWHERE = "no report files: %s (set cluster_check_report_dir to a folder that can be written)"
 ERR_FOLDER = "the controller cannot keep the check in %s: %s"
 
 
@@ -63,7 +65,10 @@ class ActionModule(ActionBase):
             forks=int(variables["ansible_forks"]),
             strategy=_play.strategy(self._task),
         )
-        found = settings.read({**self._variables(variables), **given["settings"]}, play)
+        wanted = {**self._variables(variables), **given["settings"]}
+        own = self._own_folder(wanted, variables)
+        trouble = folder.problem(own, len(wanted.get("members") or ())) if own else ""
+        found = settings.read({**wanted, "report_dir": "" if trouble else own} if own else wanted, play)
         now = time.time()
         state = coordinator.begin(
             found,
@@ -75,10 +80,18 @@ class ActionModule(ActionBase):
             check_mode=bool(self._task.check_mode),
         )
         # Before the check costs time. It only warns: the verdict needs no file.
-        problem = folder.problem(found.report_dir, len(found.members)) if found.report_dir else ""
+        problem = trouble or (folder.problem(found.report_dir, len(found.members)) if found.report_dir else "")
         warnings = {"warnings": [WARNING % problem]} if problem else {}
         kept = _check_folder.Folder.made()
         return {**self._orders(kept, state, {}, 0, variables), **warnings}
+
+    def _own_folder(self, wanted: Mapping[str, Any], variables: Mapping[str, Any]) -> str:
+        """The folder for the files of this run where nobody named one: not for the same files as a whole run."""
+        usual = place.beside([str(source) for source in variables.get("ansible_inventory_sources") or ()], os.getcwd())
+        if not usual or str(wanted.get("report_dir") or "") != usual:
+            return ""
+        limited = set(variables["ansible_play_hosts_all"]) < set(wanted.get("members") or ())
+        return place.part(usual, check_mode=bool(self._task.check_mode), limited=limited)
 
     def _variables(self, variables: Mapping[str, Any]) -> dict[str, Any]:
         """The settings that the variables of the role hold."""
@@ -119,22 +132,26 @@ class ActionModule(ActionBase):
         if where:
             found, missing = delivery.with_files(found, where)
         report = compact.same(found.as_dict())
+        page = os.path.abspath(os.path.join(where, files.PAGE)) if where and files.PAGE not in missing else ""
         if not _stdout.shows_verdict:
-            for line in console.lines(report):
+            for line in [*console.lines(report), *self._last_line(page, variables)]:
                 Display().display(sanitize.clean(line))
         return {
             "verdict": found.verdict,
             "headline": sanitize.sentence(found.headline),
             "culprits": {host: sanitize.sentence(causes) for host, causes in found.culprits.items()},
             "missing_files": missing,
-            "report_path": _report_path(where, missing),
+            "report_file": page,
             "report": compact.pack(report),
             # The report is on the console already; the full data is for later tasks, not for -v to print a second time.
             "_ansible_verbose_override": True,
         }
 
-
-def _report_path(where: str, missing: Sequence[str]) -> str:
-    """The file that a person opens; empty without a folder for reports, or when no file was written."""
-    written = [name for name in FOR_A_PERSON if where and name not in missing]
-    return os.path.abspath(os.path.join(where, written[0])) if written else ""
+    def _last_line(self, page: str, variables: Mapping[str, Any]) -> list[str]:
+        """Where the report is, or why there is none; nothing where none was wanted."""
+        if page:
+            return ["", WHERE % page]
+        wanted = self._variables(variables)
+        own = self._own_folder(wanted, variables)
+        trouble = folder.problem(own, len(wanted.get("members") or ())) if own else ""
+        return ["", NOWHERE % trouble] if trouble else []

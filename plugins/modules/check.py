@@ -142,11 +142,11 @@ missing_files:
   type: list
   elements: str
   sample: []
-report_path:
-  description: Path of the report for a person, C(report.html), on the controller. Empty if no such file was written.
+report_file:
+  description: Path of C(report.html) on the controller. Empty when it was not written.
   returned: when RV(done)
   type: str
-  sample: /home/ops/mycluster/reports/report.html
+  sample: /srv/mycluster/reports/prod/report.html
 report:
   description: The whole report, as in C(report.json). Its schema is C(docs/report.schema.json).
   returned: when RV(done)

@@ -16,6 +16,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.repor
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report.words import Report
 
 JSON = "report.json"
+PAGE = "report.html"
 
 
 def contents(report: Report, before: Report | None = None) -> dict[str, str]:
@@ -26,7 +27,7 @@ def contents(report: Report, before: Report | None = None) -> dict[str, str]:
     return {
         JSON: compact.laid_out(packed) + "\n",
         "report.txt": "\n".join(console.lines(report)) + "\n",
-        "report.html": html.page(report, before, pages.texts(one["id"] for one in report["findings"])),
+        PAGE: html.page(report, before, pages.texts(one["id"] for one in report["findings"])),
         "junit.xml": junit.xml(report),
         "report.prom": prometheus.text(report),
     }

@@ -18,6 +18,7 @@ import pytest
 from ansible import constants as C
 
 from ansible_collections.baremetal.gpu_cluster.plugins.action import check
+from ansible_collections.baremetal.gpu_cluster.plugins.filter.report_folder import report_folder
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import compact, schema
 from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _check_folder
 
@@ -242,3 +243,61 @@ def test_hosts_may_be_called_as_the_inventory_likes(monkeypatch: pytest.MonkeyPa
     answer(begun, **{host: {"state": "failed", "error": host, "openmpi": {}} for host in hosts})
     folder = _check_folder.Folder(begun["folder"])
     assert {host: one["error"] for host, one in folder.answers(folder.step()).items()} == {host: host for host in hosts}
+
+
+@pytest.fixture(name="usual")
+def variables_of_the_role(tmp_path: Path) -> dict[str, Any]:
+    """As the role has them, where nobody named a folder."""
+    (tmp_path / "site" / "prod").mkdir(parents=True)
+    sources = [str(tmp_path / "site" / "prod")]
+    return {**VARIABLES, "ansible_inventory_sources": sources, "cluster_check_report_dir": report_folder(sources)}
+
+
+def ended(run: Check, variables: dict[str, Any], check_mode: bool = False) -> dict[str, Any]:
+    """The verdict of a check in which no worker starts."""
+    found = run(variables, check_mode)
+    if not check_mode:
+        answer(found, **{host: {"state": "failed", "error": "no torch", "openmpi": {}} for host in HOSTS})
+        found = run(variables, folder=found["folder"])
+    answer(found, **{host: {"ansible_facts": {"gpu_node": {}}} for host in HOSTS})
+    return run(variables, check_mode, folder=found["folder"])
+
+
+def test_the_reports_are_beside_the_inventory_and_the_last_line_says_where(
+    run: Check, printed: list[str], usual: dict[str, Any], tmp_path: Path
+) -> None:
+    result = ended(run, usual)
+    folder = tmp_path / "site" / "reports" / "prod"
+    assert result["report_file"] == str(folder / "report.html") and printed[-1] == f"report: {folder}/report.html"
+    assert {path.name for path in folder.iterdir()} == FILES
+    ended(run, {**usual, "cluster_check_members": [*HOSTS, "n3"]})
+    assert printed[-1] == f"report: {folder}/limit/report.html", "a part of the cluster replaces no report of the whole"
+    ended(run, usual, check_mode=True)
+    assert printed[-1] == f"report: {folder}/check/report.html"
+    assert {path.name for path in folder.iterdir()} == {*FILES, "limit", "check"}
+    assert list((tmp_path / "site" / "prod").iterdir()) == []
+
+
+def test_a_folder_that_somebody_named_is_the_one_of_all_runs(run: Check, usual: dict[str, Any], tmp_path: Path) -> None:
+    named = {**usual, "cluster_check_report_dir": str(tmp_path / "mine"), "cluster_check_members": [*HOSTS, "n3"]}
+    assert ended(run, named)["report_file"] == str(tmp_path / "mine" / "report.html")
+    assert ended(run, named, check_mode=True)["report_file"] == str(tmp_path / "mine" / "report.html")
+
+
+def test_no_files_for_who_wants_none(run: Check, printed: list[str], usual: dict[str, Any], tmp_path: Path) -> None:
+    result = ended(run, {**usual, "cluster_check_report_dir": ""})
+    assert result["report_file"] == "" and not any("report" in line for line in printed[-1:])
+    assert {path.name for path in (tmp_path / "site").iterdir()} == {"prod"}
+
+
+def test_a_folder_beside_the_inventory_that_cannot_be_written_is_a_note(
+    run: Check, printed: list[str], usual: dict[str, Any], tmp_path: Path
+) -> None:
+    """Nobody asked for these files, so it is no finding."""
+    (tmp_path / "site" / "reports").write_text("a file")
+    (warning,) = run(usual)["warnings"]
+    assert warning.startswith("on the controller: the reports cannot be written to ") and "The check goes on" in warning
+    result = ended(run, usual)
+    assert result["report_file"] == "" and result["missing_files"] == []
+    assert printed[-1].startswith("no report files: the reports cannot be written to ")
+    assert [one["id"] for one in result["report"]["findings"] if one["id"] == "GC-FILE-001"] == []
