@@ -35,7 +35,7 @@ options:
   progress_seconds:
     description: Seconds without output after which the line about the task under way is printed. With V(0) it never is.
     type: float
-    default: 9
+    default: 8
     env:
       - name: GPU_CLUSTER_PROGRESS_SECONDS
     ini:
@@ -76,12 +76,15 @@ from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _stat
 COLLECTION = "baremetal.gpu_cluster."
 PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks"
 #: The playbook that every phase begins with. It belongs to the first phase, and is told once.
-INVENTORY, FIRST_PHASE = "inventory", "preflight"
+INVENTORY = "inventory"
+FIRST_PHASE = "preflight"
 #: A role of this collection that only works out what others need.
 HELPER = "common"
 COLORS = {OK: C.COLOR_OK, CHANGED: C.COLOR_CHANGED, FAILED: C.COLOR_ERROR, UNREACHABLE: C.COLOR_UNREACHABLE}
 #: They wait for a person, and the terminal is hers.
 ASKING = ("pause", "ansible.builtin.pause", "ansible.legacy.pause")
+#: It runs for every role, also where no tag selects anything else of it.
+VALIDATING = ("validate_argument_spec", "ansible.builtin.validate_argument_spec")
 NO_MESSAGE = "All assertions passed"
 
 
@@ -115,8 +118,8 @@ class CallbackModule(Default):
         self._excused: list[grouping.Told] = []
         self._problems: list[grouping.Told] = []
         self._verdicts: list[dict[str, Any]] = []
+        self._report_file = ""
         self._answered: set[str] = set()
-        self._known: set[str] = set()
         #: Whether a task failed that one host runs for all, and errors that a playbook of somebody else ignored.
         self._failed_for_all = False
         self._ignored = 0
@@ -135,7 +138,12 @@ class CallbackModule(Default):
             super().v2_playbook_on_start(playbook)
         elif self._status is None:
             _stdout.shows_verdict = True
-            self._status = _status.Status(self._display, self._progress, self.get_option("progress_seconds"))
+            self._status = _status.Status(
+                self._display,
+                self._progress,
+                self.get_option("progress_seconds"),
+                lambda text: texts.without_excerpt(text, lambda path: PLAYBOOKS in Path(path).resolve().parents),
+            )
             self._status.start()
             atexit.register(self._at_exit)
 
@@ -157,6 +165,12 @@ class CallbackModule(Default):
             self._header = "" if phase else f"PLAY {name}".rstrip()
             self._in_order = not play.serial and str(play.strategy).rpartition(".")[2] in ("linear", "debug")
             self._asks = str(play.strategy).rpartition(".")[2] == "debug"
+
+    def v2_playbook_on_vars_prompt(self, *arguments: Any, **keywords: Any) -> None:
+        super().v2_playbook_on_vars_prompt(*arguments, **keywords)
+        if not self._full:
+            self._asks = True
+            self._status.clear()
 
     def v2_playbook_on_no_hosts_matched(self) -> None:
         if self._full:
@@ -193,7 +207,6 @@ class CallbackModule(Default):
             super().v2_runner_on_start(host, task)
             return
         with self._status.lock:
-            self._known.add(host.get_name())
             self._waiting.began(task._uuid, host.get_name(), time.monotonic())
 
     def v2_runner_retry(self, result: Any) -> None:
@@ -207,11 +220,14 @@ class CallbackModule(Default):
 
     def v2_runner_on_ok(self, result: Any) -> None:
         if self._full:
+            _host, task, data = parts(result)
+            if task.action == f"{COLLECTION}check":
+                self._report_file = str(data.get("report_file") or self._report_file)
             super().v2_runner_on_ok(result)
             return
         with self._status.lock:
             host, task, data, unit = self._ended(result)
-            if isinstance(task, TaskInclude):
+            if isinstance(task, TaskInclude) or task.action in VALIDATING:
                 return
             unit.ran.add(host)
             if data.get("changed"):
@@ -300,6 +316,8 @@ class CallbackModule(Default):
     def v2_playbook_on_stats(self, stats: Any) -> None:
         if self._full:
             super().v2_playbook_on_stats(stats)
+            if self._report_file:
+                self._say(f"report: {sanitize.one_line(self._report_file)}")
             return
         with self._status.lock:
             self._waiting.forget()
@@ -313,7 +331,7 @@ class CallbackModule(Default):
     def _at_exit(self) -> None:
         """Tell what a run has found that ended early: Ctrl-C, or a play that could not begin."""
         self._status.stop()
-        if self._waiting.hosts:
+        if not self._waiting.is_idle:
             self._say(f"stopped at {self._waiting.text(time.monotonic())}", C.COLOR_ERROR)
         self._waiting.forget()
         self._tell_messages()
@@ -328,6 +346,9 @@ class CallbackModule(Default):
         unit = self._unit(task)
         unit.ended = time.monotonic()
         self._waiting.ended(task._uuid, host)
+        if self._waiting.is_idle:
+            # Whoever asks a person next does not display it, and the line would be erased with the question.
+            self._status.clear()
         if task.delegate_to is None and not task.run_once:
             self._answered.add(host)
         self._warn(result, data)
@@ -439,20 +460,20 @@ class CallbackModule(Default):
             stderr = bool(self.get_option("display_failed_stderr"))
             number = len(grouping.grouped(problems, alike=True))
             self._say(f"\n{texts.count(number, 'problem')}:", C.COLOR_ERROR, stderr)
-            for line in grouping.table(problems, self._known):
+            for line in grouping.table(problems):
                 self._say(line, C.COLOR_ERROR, stderr)
 
     def _tell_verdict(self) -> None:
         for said in self._verdicts:
             report = said["report"]
-            for line in console.brief(report, with_notes=not said.get("report_path")):
-                self._say(sanitize.clean(line))
+            for line in console.brief(report, with_notes=not said.get("report_file")):
+                self._say(line)
             headline = sanitize.sentence(said.get("headline", ""))
-            if said.get("report_path") and report["notes"]:
+            if said.get("report_file") and report["notes"]:
                 headline += f" ({texts.count(len(report['notes']), 'note')} in the report)"
             self._say(headline, C.COLOR_OK if said["verdict"] == "PASSED" else C.COLOR_ERROR)
-            if said.get("report_path"):
-                self._say(f"report: {sanitize.one_line(said['report_path'])}")
+            if said.get("report_file"):
+                self._say(f"report: {sanitize.one_line(said['report_file'])}")
         self._verdicts = []
 
     def _tell_custom(self, stats: Any) -> None:
@@ -478,7 +499,7 @@ class CallbackModule(Default):
         rest = members - failed - lost
         bad += [f"ok: {texts.hosts(rest)}"] if bad and rest and not self._failed_for_all else []
         told = texts.count(number, "change") + (f" on {texts.hosts(changed)}" if number else "")
-        told += " predicted, nothing was changed: check mode" if check_mode else ""
+        told += " predicted (check mode)" if check_mode else ""
         more = [f"{texts.count(self._ignored, 'error')} ignored"] if self._ignored else []
         seconds = texts.duration(time.monotonic() - self._began)
         state = FAILED if failed else UNREACHABLE if lost else CHANGED if number else OK
@@ -531,8 +552,13 @@ class CallbackModule(Default):
 
     def _progress(self) -> tuple[str, bool]:
         """What is waited for.  Nothing is written over before a host has answered: its ssh may ask for a password."""
-        text = "" if self._asks else self._waiting.text(time.monotonic())
-        return sanitize.one_line(text), self._waiting.hosts <= self._answered
+        if self._asks:
+            return "", False
+        if self._waiting.is_idle:
+            # A person may be asked whether to run the next task.
+            text = "" if context.CLIARGS.get("step") else self._waiting.between()
+            return sanitize.one_line(text), False
+        return sanitize.one_line(self._waiting.text(time.monotonic())), self._waiting.hosts <= self._answered
 
 
 def is_rescued(task: Any) -> bool:

@@ -17,7 +17,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._nvidia_driv
 
 #: Ansible takes an empty list for all hosts, and warns of a name that it does not know.
 NOBODY = "all:!all"
-OUTCOME, CONSENT = "__nvidia_driver_outcome", "nvidia_driver_reboot_ok"
+OUTCOME = "__nvidia_driver_outcome"
+CONSENT = "nvidia_driver_reboot_ok"
 
 
 def reboot_targets(targets: Any, hostvars: Mapping[str, Any]) -> Any:

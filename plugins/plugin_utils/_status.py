@@ -25,17 +25,21 @@ TERMINAL_SECONDS = 2.5
 
 class Status:
     """text: what to show now, empty for nothing; and whether it may be written over what is in the line.
-    silence_seconds: without any output, 0 to show nothing.
+    silence_seconds: without any output, 0 to show nothing.  tidy: changes a text that is displayed.
 
     Everything that the main process displays comes by here, to erase the line first. Processes that Ansible makes for
     tasks display through the main process.
     """
 
-    def __init__(self, display: Any, text: Callable[[], tuple[str, bool]], silence_seconds: float) -> None:
-        #: Taken for whatever changes what ``text`` reads.
-        self.lock = threading.RLock()
+    def __init__(
+        self, display: Any, text: Callable[[], tuple[str, bool]], silence_seconds: float, tidy: Callable[[str], str]
+    ) -> None:
+        #: Taken for whatever changes what ``text`` reads.  It is Ansible's own, which is held while it forks, so that
+        #: no thread is in the middle of writing then.  With a second lock, two threads could wait for each other.
+        self.lock = getattr(display, "_lock", None) or threading.RLock()
         self._display = display
         self._text = text
+        self._tidy = tidy
         self._silence_seconds = silence_seconds
         self._columns = 0 if os.environ.get("CI", "").lower() not in ("", "0", "false") else _progress.COLUMNS
         self._drawn = False
@@ -47,10 +51,6 @@ class Status:
 
     def start(self) -> None:
         self._display.display = self._shown
-        # A process that is made while the thread holds the lock, or that of a stream, would wait for it for ever.
-        os.register_at_fork(
-            before=self.lock.acquire, after_in_parent=self.lock.release, after_in_child=self.lock.release
-        )
         if self._silence_seconds > 0:
             self._thread.start()
 
@@ -64,14 +64,14 @@ class Status:
             if self._display.display == self._shown:
                 self._display.display = self._original
 
-    def _shown(self, *arguments: Any, **keywords: Any) -> None:
+    def _shown(self, msg: str, *arguments: Any, **keywords: Any) -> None:
         """In place of Display.display."""
         if os.getpid() != self._pid:
-            self._original(*arguments, **keywords)
+            self._original(msg, *arguments, **keywords)
             return
         with self.lock:
             self._erase()
-            self._original(*arguments, **keywords)
+            self._original(self._tidy(msg), *arguments, **keywords)
             self._last = time.monotonic()
             self._flush()
 
@@ -80,6 +80,11 @@ class Status:
         # Ansible does it only at the end of a run. Whoever reads a pipe may have gone.
         with contextlib.suppress(OSError, ValueError):
             sys.stdout.flush()
+
+    def clear(self) -> None:
+        """Erase the line: what comes next may not be displayed, such as a question."""
+        with self.lock:
+            self._erase()
 
     def _erase(self) -> None:
         if self._drawn:
@@ -93,7 +98,7 @@ class Status:
             sys.stderr.flush()
 
     def _tick(self) -> None:
-        while not self._over.wait(TICK_SECONDS):
+        while not self._over.wait(min(TICK_SECONDS, self._silence_seconds)):
             with self.lock:
                 self.show()
 

@@ -9,7 +9,7 @@ Problems are alike when they differ only in what every host has of its own: its 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._run_output import texts
@@ -22,7 +22,7 @@ ADDRESS = re.compile(
     rf"|(?:{_GROUPS}{{7}}|(?:{_GROUPS}{{0,6}})?::(?:{_GROUPS}{{0,6}})?)(?:%\w+)?"
     r")(?!\w|[.:]\w)"
 )
-#: A line of a table of problems: a host and a sentence.
+#: A line of a table: a host, or whatever has a name, and a sentence.
 ROW = re.compile(r"(\S+) {2,}(\S.*)")
 #: More groups are counted.
 TOLD = 40
@@ -63,41 +63,37 @@ def _common(text: str, host: str) -> str:
     return ADDRESS.sub("<address>", named)
 
 
-def rows(text: str, known: Collection[str]) -> Iterator[str]:
-    """The lines of a text; lines that begin with the name of a known host and are alike otherwise are one."""
-    folded: dict[str, list[Told]] = {}
+def rows(text: str) -> Iterator[str]:
+    """The lines of a text; rows that begin with a name and are alike otherwise are one."""
+    block: list[tuple[str, str, str]] = []
     for line in text.splitlines():
         found = ROW.fullmatch(line)
-        if found and found.group(1) in known:
-            one = Told(found.group(1), "", found.group(2))
-            folded.setdefault(_common(one.text, one.host), []).append(one)
+        if found:
+            block.append((line, found.group(1), found.group(2)))
         else:
-            yield from _folded(folded)
-            folded = {}
+            yield from _folded(block)
+            block = []
             yield line
-    yield from _folded(folded)
+    yield from _folded(block)
 
 
-def _folded(rows_alike: Mapping[str, list[Told]]) -> Iterator[str]:
-    found = [
-        (
-            texts.hosts(one.host for one in members),
-            members[0].text if len({one.text for one in members}) == 1 else common,
-        )
-        for common, members in rows_alike.items()
-    ]
-    width = max((len(names) for names, _text in found), default=0)
-    for names, text in found:
-        yield f"{names:<{width}}  {text}"
+def _folded(block: Sequence[tuple[str, str, str]]) -> Iterator[str]:
+    groups = grouped((Told(name, "", text) for _line, name, text in block), alike=True)
+    if len(groups) == len(block):
+        yield from (line for line, _name, _text in block)
+        return
+    width = max(len(texts.hosts(group.hosts)) for group in groups)
+    for group in groups:
+        yield f"{texts.hosts(group.hosts):<{width}}  {group.text}"
 
 
-def table(told: Iterable[Told], known: Collection[str]) -> Iterator[str]:
-    """Problems line by line: the hosts and where it happened, below it the whole text.  known: names of hosts."""
+def table(told: Iterable[Told]) -> Iterator[str]:
+    """Problems line by line: the hosts and where it happened, below it the whole text."""
     groups = grouped(told, alike=True)
     width = max((len(texts.hosts(group.hosts)) for group in groups), default=0)
     for group in groups[:TOLD]:
         yield f"  {texts.hosts(group.hosts):<{width}}  {group.where}".rstrip() if width else f"  {group.where}"
-        for line in rows(group.text, known):
+        for line in rows(group.text):
             yield f"{MARGIN}{line}".rstrip()
     if len(groups) > TOLD:
         rest = [host for group in groups[TOLD:] for host in group.hosts]

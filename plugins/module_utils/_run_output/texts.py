@@ -22,6 +22,8 @@ NO_TEXT = "the task failed without a message"
 HIDDEN = "the message is hidden by no_log"
 #: A result with one of these is of a program, whose output says more than `msg`.
 OF_A_PROGRAM = ("rc", "module_stderr", "module_stdout")
+EXCERPT = re.compile(r"(?P<head>\[ERROR\]: )(?P<error>.*?)\s*\nOrigin: (?P<origin>[^\n]+)\n.*", re.DOTALL)
+REFUSED = re.compile(r"Error processing keyword 'hosts': The filter plugin 'baremetal\.gpu_cluster\.\w+' failed: ")
 OUTPUTS = ("module_stderr", "stderr", "module_stdout", "stdout")
 
 
@@ -100,6 +102,17 @@ def message(result: Mapping[str, Any], dump: Callable[[Mapping[str, Any]], str])
         return HIDDEN
     text = sanitize.clean(plain(result["msg"]) if result.get("msg") is not None else dump(result)).strip("\n")
     return text if len(text) <= MESSAGE_MOST else text[:MESSAGE_MOST] + sanitize.CUT
+
+
+def without_excerpt(text: str, is_ours: Callable[[str], bool]) -> str:
+    """An error that ended the run, without the lines of a playbook of ours that ansible-core 2.19 prints below it.
+
+    is_ours: whether a path is of a playbook of ours.  What its filters refuse is about the inventory or the command.
+    """
+    found = EXCERPT.fullmatch(text)
+    if not found or not is_ours(found.group("origin").split(":")[0]):
+        return text
+    return found.group("head") + REFUSED.sub("", found.group("error"))
 
 
 def plain(value: Any) -> str:

@@ -48,9 +48,18 @@ class Waiting:
     def hosts(self) -> set[str]:
         return {host for _identity, host in self._since}
 
+    @property
+    def is_idle(self) -> bool:
+        return not self._since
+
     def seconds(self, now: float) -> float:
         """How long the one that began first has been waited for."""
         return now - min(self._since.values(), default=now)
+
+    def between(self) -> str:
+        """While the controller prepares what comes next, which takes it long with many hosts; empty before any task."""
+        where = self._tasks.get(self._task, "")
+        return f"{where}: ended, the next task is being prepared" if where else ""
 
     def text(self, now: float) -> str:
         """Empty when nothing is waited for."""

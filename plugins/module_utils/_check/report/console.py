@@ -27,12 +27,20 @@ MOST_LINES = 8
 
 def lines(report: Report) -> Iterator[str]:
     """The report, line by line, without control characters."""
-    for line in _lines(report):
-        yield sanitize.one_line(line) if line and not line.startswith(" ") else sanitize.clean(line)
+    yield from _cleaned(_lines(report))
 
 
 def brief(report: Report, with_notes: bool) -> Iterator[str]:
     """What has to be mended, without measurements: the end of a run, above the verdict."""
+    yield from _cleaned(_brief(report, with_notes))
+
+
+def _cleaned(texts: Iterator[str]) -> Iterator[str]:
+    for line in texts:
+        yield sanitize.one_line(line) if line and not line.startswith(" ") else sanitize.clean(line)
+
+
+def _brief(report: Report, with_notes: bool) -> Iterator[str]:
     if with_notes:
         yield from report["notes"]
     for finding in words.by_severity(report):

@@ -134,6 +134,16 @@ def test_answers_lead_to_the_next_orders_and_to_the_verdict(run: Check, printed:
     assert run(folder=begun["folder"])["failed"] is True
 
 
+def test_nothing_is_printed_under_the_callback_that_shows_the_verdict(
+    run: Check, printed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check._stdout, "shows_verdict", True)
+    begun = run()
+    answer(begun, **{host: {"unreachable": True, "msg": "ssh: timed out"} for host in HOSTS})
+    found = run(folder=begun["folder"])
+    assert found["verdict"] == "FAILED" and found["report"]["findings"] and printed == []
+
+
 def test_long_answers_are_not_read_again_until_they_are_judged(run: Check, tmp_path: Path) -> None:
     launched = {
         host: {"state": "waiting", "address": f"192.0.2.{host[1:]}", "ports": [{"range": "rendezvous", "port": 29500}]}

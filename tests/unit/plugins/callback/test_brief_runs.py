@@ -13,6 +13,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,14 @@ HOSTILE = "\x1b[31mred \x07\u202e"
 #: Names of tests and hosts that a text must not have after it was cleaned.
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u202e]")
 OUT = "ansible.builtin."
+#: A module that warns, with an escape sequence.
+WARNS = """\
+from ansible.module_utils.basic import AnsibleModule
+module = AnsibleModule({}, supports_check_mode=True)
+module.warn("\\x1b[31mbeware")
+module.deprecate("\\x1b[31mit goes", version="9.0", collection_name="a.b")
+module.exit_json()
+"""
 
 
 class Ansible:
@@ -52,8 +61,18 @@ class Ansible:
     def run(self, hosts: int, plays: list[dict[str, Any]], *options: str, **env: str) -> tuple[int, str, str]:
         """Exit code, standard output, standard error."""
         process = self.start(hosts, plays, *options, env=env)
-        out, err = process.communicate(timeout=120)
+        try:
+            out, err = process.communicate(timeout=120)
+        finally:
+            end(process)
         return process.returncode, out, err
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    """With the processes that it has made, where it hangs."""
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 @pytest.fixture
@@ -81,10 +100,12 @@ def test_sixty_four_hosts(ansible: Ansible) -> None:
         },
         {"name": "broken", fail: {"msg": f"no disk {HOSTILE} on 10.0.0.1"}, "when": "inventory_hostname > 'gpu60'"},
     ]
-    code, out, err = ansible.run(64, [{"name": "A play of a stranger", "tasks": tasks}])
+    # A line about the task under way in each hundredth of a second would meet a fork at any point of it.
+    env = {"GPU_CLUSTER_PROGRESS_SECONDS": "0.01"}
+    code, out, err = ansible.run(64, [{"name": "A play of a stranger", "tasks": tasks}], **env)
     assert code == 2 and err == ""
     lines = [re.sub(r"[0-9.]+ s\b", "TIME", " ".join(line.split())) for line in out.splitlines()]
-    lines = [line for line in lines if ": waiting for " not in line]
+    lines = [line for line in lines if ": waiting for " not in line and ": ended, the next task" not in line]
     clean = "\ufffd[31mred \ufffd\ufffd"
     assert lines == [
         "PLAY A play of a stranger",
@@ -125,14 +146,20 @@ def test_differences_warnings_and_check_mode(ansible: Ansible) -> None:
     target.write_text("old\n")
     tasks = [
         {f"{OUT}copy": {"content": f"new {HOSTILE}\n", "dest": str(target), "mode": "0600"}},
-        {f"{OUT}command": "rm -rf /nowhere/at/all", "name": "no warning"},
         debug("{{ nothing_there | default('x') }}"),
     ]
+    library = ansible.folder / "library" / "warns.py"
+    library.parent.mkdir()
+    library.write_text(WARNS)
+    tasks += [{"warns": {}, "check_mode": False}]
     code, out, err = ansible.run(2, [{"tasks": tasks}, {"hosts": "nobody_here"}], "--check", "--diff")
     assert code == 0, out + err
     assert "-old" in out and "+new \ufffd[31mred" in out and target.read_text() == "old\n"
-    assert "2 changes predicted" in out and "predicted, nothing was changed: check mode" in out
+    assert "2 changes predicted" in out and " predicted (check mode); " in out
     assert "Could not match supplied host pattern" in err and not CONTROL.search(out)
+    # The text of a module on a node, without what moves the cursor or turns text around.
+    plain = " ".join(err.split())
+    assert "\ufffd[31mbeware" in plain and "\ufffd[31mit goes" in plain and not CONTROL.search(err), err
 
 
 def test_a_pipe_learns_what_a_run_waits_for_and_ctrl_c_loses_no_problem(ansible: Ansible) -> None:
@@ -151,8 +178,7 @@ def test_a_pipe_learns_what_a_run_waits_for_and_ctrl_c_loses_no_problem(ansible:
         os.kill(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=30)
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        end(process)
     assert process.returncode == 99 and "interrupted" in err, out + err
     assert "stopped at sleep long: waiting for gpu01, gpu02" in out and out.count("no disk") == 1
     assert "  gpu03  FAILED" in out and "\r" not in out + err
@@ -163,10 +189,12 @@ def test_a_terminal_has_one_line_and_keeps_none_of_it(ansible: Ansible) -> None:
         {"name": "look", f"{OUT}command": "true", "changed_when": False},
         {"name": "sleep a while", f"{OUT}command": "sleep 4", "changed_when": False},
         debug("done"),
+        {"name": "sleep again", f"{OUT}command": "sleep 2", "changed_when": False},
     ]
+    asking = {"vars_prompt": [{"name": "who", "prompt": "your name", "private": False}], "tasks": [debug("{{ who }}")]}
     ours, theirs = pty.openpty()
     env = {"GPU_CLUSTER_PROGRESS_SECONDS": "1", "TERM": "xterm", "ANSIBLE_NOCOLOR": "1"}
-    process = ansible.start(2, [{"tasks": tasks}], stdin=theirs, stdout=theirs, stderr=theirs, env=env)
+    process = ansible.start(2, [{"tasks": tasks}, asking], stdin=theirs, stdout=theirs, stderr=theirs, env=env)
     os.close(theirs)
     written = bytearray()
     try:
@@ -174,13 +202,18 @@ def test_a_terminal_has_one_line_and_keeps_none_of_it(ansible: Ansible) -> None:
         with contextlib.suppress(OSError):
             while part := os.read(ours, 65536):
                 written += part
+                if written.endswith(b"your name: "):
+                    # Longer than it takes to write the line again.
+                    time.sleep(1.5)
+                    os.write(ours, b"ops\n")
         assert process.wait(60) == 0, written
     finally:
-        process.kill()
+        end(process)
         os.close(ours)
     text = written.decode()
     drawn = re.findall(r"\r\x1b\[K([^\r\n\x1b]*sleep a while: waiting for gpu01, gpu02[^\r\n]*)\r", text)
     assert len(drawn) >= 2, text
     # Before a host has answered there may be a whole line, as its ssh may be asking for a password.
     kept = re.sub(r"\r\x1b\[K[^\r\n]*\r(?=\r\x1b\[K)", "", text)
+    assert "your name: ops\r\n" in text and "gpu01, gpu02: ops" in text, text
     assert "sleep a while" not in kept and "gpu01, gpu02: done" in kept, text

@@ -21,7 +21,7 @@ def unreachable(address: str = "10.1.1.{number}") -> list[Told]:
 
 @pytest.mark.parametrize("address", ["10.1.1.{number}", "fd00:21::{number}", "fe80::{number}%eth0", "10.1.1.7"])
 def test_one_fact_of_twelve_hosts_is_told_once(address: str) -> None:
-    lines = list(grouping.table(unreachable(address), HOSTS))
+    lines = list(grouping.table(unreachable(address)))
     assert lines[0] == "  gpu[01-12]  look" and len(lines) == 2
     assert lines[1].endswith(" port 22: No route to host")
     assert ("10.1.1.7" in lines[1]) == (address == "10.1.1.7") != ("<address>" in lines[1])
@@ -47,18 +47,19 @@ def test_the_rows_of_our_own_tables_are_folded_too() -> None:
     text = "\n".join(
         ["3 problem(s)", *(f"{one.host}  {one.text}" for one in unreachable()), "gpu01  too few GPUs", "Fix: x  y"]
     )
-    assert list(grouping.rows(text, HOSTS)) == [
+    assert list(grouping.rows(text)) == [
         "3 problem(s)",
         f"gpu[01-12]  {SSH.format(address='<address>')}",
         "gpu01       too few GPUs",
         "Fix: x  y",
     ]
-    assert list(grouping.rows(text, [])) == text.splitlines()
+    for text in ("pid  user\n12    train\n1234  root", "all 3 hosts  x\nall 4 hosts  x", ""):
+        assert list(grouping.rows(text)) == text.splitlines()
 
 
 def test_many_different_problems_are_counted() -> None:
     told = [Told(f"n{number}", "task", f"problem {chr(97 + number % 26) * (number + 1)}") for number in range(1000)]
-    lines = list(grouping.table(told, ()))
+    lines = list(grouping.table(told))
     assert len(lines) == 2 * grouping.TOLD + 1 and lines[-1] == "  and 960 more problems on n[40-999]; -v shows all"
 
 

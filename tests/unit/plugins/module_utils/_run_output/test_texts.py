@@ -89,3 +89,18 @@ def test_a_message_is_a_text_a_list_of_texts_or_what_the_result_holds() -> None:
     assert texts.message({"msg": ["one", "two"]}, str) == "one\ntwo"
     assert texts.message({"msg": {"a": 1}}, str) == "{'a': 1}"
     assert texts.message({"name": 1}, lambda one: f"\n{sorted(one)}\n") == "['name']"
+
+
+def test_an_error_of_ours_has_no_excerpt_of_our_playbooks() -> None:
+    """As ansible-core 2.19 prints it; older ones print the sentence alone."""
+    said = "1 problem(s) on the command line; nothing was changed.\ncommand line  --tags = 'x': no task has this tag."
+    below = "\nOrigin: {}/playbooks/inventory.yml:7:10\n\n6 - name: Refuse\n7   hosts: x\n           ^ column 10\n"
+    by = "Error processing keyword 'hosts': The filter plugin 'baremetal.gpu_cluster.known_tags' failed: "
+    refused = f"[ERROR]: {by}{said}"
+
+    def tidied(text: str) -> str:
+        return texts.without_excerpt(text, "/ours/playbooks/inventory.yml".__eq__)
+
+    assert tidied(refused + below.format("/ours")) == f"[ERROR]: {said}"
+    for text in (refused + below.format("/theirs"), f"[WARNING]: x{below.format('/ours')}", refused, ""):
+        assert tidied(text) == text

@@ -26,6 +26,8 @@ def test_the_task_the_hosts_and_since_when() -> None:
     waiting.ended("t1", "n1")
     waiting.ended("t1", "n3")
     assert waiting.text(71) == "" and waiting.hosts == set()
+    assert waiting.between() == "gpu: nvidia_driver: Build: ended, the next task is being prepared"
+    assert Waiting().between() == ""
 
 
 def test_hosts_that_are_still_in_an_earlier_task() -> None:

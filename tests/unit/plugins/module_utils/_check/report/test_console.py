@@ -136,3 +136,16 @@ def test_the_limits_of_the_site_are_told() -> None:
         "connecting at most 1 ms, at most 5 segments sent again"
     ) in shown(samples.limited())
     assert not any(line.startswith("limits") for line in shown(samples.healthy()))
+
+
+@pytest.mark.parametrize("name", samples.all_samples())
+def test_the_end_of_a_run_has_the_findings_and_no_measurement(name: str) -> None:
+    report = samples.all_samples()[name]
+    hostile = list(console.brief(samples.hostile(report), with_notes=True))
+    assert not any(character in line for line in hostile for character in "\x1b\u202e\n\r")
+    brief, whole = list(console.brief(report, with_notes=False)), shown(report)
+    assert len(hostile) - len(brief) == len(report["notes"])
+    assert set(brief) <= set(whole)
+    findings = [line.split(":")[0] for line in brief if line.startswith(("ERROR ", "WARNING "))]
+    assert len(findings) == len(report["findings"])
+    assert not any(line.startswith(("run ", "stages: ", "  rank ", "mesh: ", report["headline"])) for line in brief)
