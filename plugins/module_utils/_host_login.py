@@ -225,7 +225,7 @@ SSH = {
     "Enter passphrase for key": Answer(
         KEY, "the private key has a passphrase", "load it into an ssh-agent first: ssh-add"
     ),
-    "Bad owner or permissions on /root/.ssh/config": Answer(
+    "Bad owner or permissions on ~/.ssh/config": Answer(
         "~/.ssh/config", "belongs to somebody else, or others may write to it", "run `chmod 600 ~/.ssh/config`"
     ),
     "Bad configuration option: x": Answer(

@@ -32,6 +32,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent
     progress_note,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.cli import nodes
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._discover import read as discovery
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall.change import FIREWALL
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.change import NETWORK
 
@@ -80,6 +81,7 @@ HEAD = """\
 #: Where a program is made ready for a node: the name of the program to the modules that it starts with.
 SITES: dict[str, dict[str, list[ModuleType]]] = {
     "action/check_step.py": {f"sent {name}": [step, command] for name, step in programs.SENT.items()},
+    "action/discover_node.py": {"sent discovery": [discovery, command]},
     "action/gpu_node_facts.py": {"sent facts": [programs.SENT["facts"], command]},
     "plugin_utils/_follow.py": {"progress of the ranks": [progress_note]},
     "module_utils/_check/cli/nodes.py": {f"sent {name}": [step, command] for name, step in nodes.SENT.items()},

@@ -31,12 +31,15 @@ ADD = (
 #: What the home of root and the folders for temporary files are on a node whose only file system is full.
 FULL = (
     "mkdir -p /run/lab-full && mount -t tmpfs -o size=64k none /run/lab-full && mkdir /run/lab-full/root && "
-    "cp -a /root/.ssh /run/lab-full/root && chmod 700 /run/lab-full/root && mkdir -m 1777 /run/lab-full/tmp; "
+    "cp -a ~root/.ssh /run/lab-full/root && chmod 700 /run/lab-full/root && mkdir -m 1777 /run/lab-full/tmp; "
     "cat /dev/zero > /run/lab-full/filled 2>/dev/null; "
-    "mount --bind /run/lab-full/root /root && mount --bind /run/lab-full/tmp /tmp && "
+    "mount --bind /run/lab-full/root ~root && mount --bind /run/lab-full/tmp /tmp && "
     "mount --bind /run/lab-full/tmp /var/tmp"
 )
-EMPTIED = "umount /var/tmp; umount /tmp; umount /root; umount /run/lab-full; rmdir /run/lab-full"
+EMPTIED = (
+    "if [ -e /run/lab-full/filled ]; then umount /var/tmp; umount /tmp; umount ~root; umount /run/lab-full; "
+    "rmdir /run/lab-full; fi"
+)
 
 
 @pytest.fixture(name="nodes")

@@ -24,7 +24,10 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.proble
 #: Lists the variables that look like typing errors and are none.
 OWN = "preflight_own_variables"
 #: Variables of the playbooks themselves, given with -e.
-PLAYBOOK_VARIABLES = ("rebuild_hosts", "rebuild_accept_host_keys", "revoke_hosts", "revoke_host_keys")
+PLAYBOOK_VARIABLES = (
+    *("rebuild_hosts", "rebuild_accept_host_keys", "revoke_hosts", "revoke_host_keys"),
+    "discover_leave_out",
+)
 #: Ansible's own variables for reaching a host over ssh and becoming root there, of all versions from 2.16 on.
 _ANSIBLE = """
     async_dir become become_exe become_flags become_method become_pass become_password become_user
