@@ -12,7 +12,7 @@ from typing import Any
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import sanitize
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._discover.machine import Machine, machine
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_preflight import unheard
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_login import unheard
 
 FIX_REACH = "check that the machine is up, and ansible_host of this host"
 FIX_ODD = "look at ansible_python_interpreter of this host and at that program on the machine"
