@@ -21,20 +21,35 @@ from ansible_collections.baremetal.gpu_cluster.plugins.action import discover_in
 from ansible_collections.baremetal.gpu_cluster.plugins.filter.first_inventory import first_inventory
 
 ETHERNET: dict[str, Any] = {
-    "type": "ether", "kind": "", "driver": "x", "device": True, "mtu": 1500, "up": True, "carrier": True,
-    "master": "", "parent": "", "rdma": "", "rdma_layer": "", "heard": [], "switch": "", "port": "",
+    "type": "ether",
+    "kind": "",
+    "driver": "x",
+    "device": True,
+    "mtu": 1500,
+    "up": True,
+    "carrier": True,
+    "master": "",
+    "parent": "",
+    "rdma": "",
+    "rdma_layer": "",
+    "heard": [],
+    "switch": "",
+    "port": "",
 }
 MACHINE: dict[str, Any] = {
-    "system": "CentOS Stream 9", "kernel": "5.14", "architecture": "x86_64", "python": "3.9.23",
-
-        "system_python": True,
-        "user_id": 0,
-        "became": False,
-        "sudo": "root",
-        "ssh_ports": [22],
-        "memory_bytes": 1 << 40
-    ,
-    "disk_bytes": 1 << 40, "default_card": "eno1", "routes": [],
+    "system": "CentOS Stream 9",
+    "kernel": "5.14",
+    "architecture": "x86_64",
+    "python": "3.9.23",
+    "system_python": True,
+    "user_id": 0,
+    "became": False,
+    "sudo": "root",
+    "ssh_ports": [22],
+    "memory_bytes": 1 << 40,
+    "disk_bytes": 1 << 40,
+    "default_card": "eno1",
+    "routes": [],
     "gpus": {"devices": ["H100"] * 8, "driver": "", "models": [], "problem": ""},
 }
 UNREACHABLE = {"unreachable": True, "msg": "Failed to connect to the host via ssh: timed out"}
