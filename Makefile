@@ -51,6 +51,7 @@ bench: setup ## Time a second run of site.yml and the check on the running lab, 
 	@$(TOOLS) tools/bench.py
 	@$(TOOLS) tools/bench_check.py --plot docs/images/check-cost.svg
 	@$(TOOLS) tools/bench_bandwidth.py --here 2
+	@$(TOOLS) tools/bench_report.py
 
 compat: setup-wheels ## Run site.yml on the lab with every promised ansible-core and as every kind of user (ARGS="--only 2.16")
 	@$(TOOLS) tools/compat.py $(ARGS)
