@@ -47,9 +47,14 @@ FURTHER = ("reference/index", "changelog", "contributing", "code-of-conduct")
 #: Labels of Ansible's own documentation that antsibull-docs refers to, by their place there.
 ANSIBLE_LABELS = {
     "action_plugins": "plugins/action.html#action-plugins",
+    "ansible_collections.ansible.builtin.debug_module": "collections/ansible/builtin/debug_module.html",
+    "ansible_collections.ansible.builtin.default_callback": "collections/ansible/builtin/default_callback.html",
+    "callback_plugins": "plugins/callback.html#callback-plugins",
     "ansible_configuration_settings": "reference_appendices/config.html#ansible-configuration-settings",
     "common_return_values": "reference_appendices/common_return_values.html#common-return-values",
 }
+#: An image of another site, alone in its line, with or without a link.
+_BADGE = re.compile(r"^\[?!\[[^\]\n]*\]\(https?://[^)\n]*\)(?:\]\([^)\n]*\))?\n", re.MULTILINE)
 _ROLE = re.compile(r"roles/(\w+)/README\.md")
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 
@@ -80,8 +85,9 @@ def page_for_site(page: str, pages: Mapping[str, str], home: str) -> str:
     for link in doc_links.links(text):
         parts += [text[end : link.begin], _target(page, link.target, pages, home)]
         end = link.end
-    # No drawing without a program from the network: the source of a diagram can be read.
-    return re.sub(r"^```mermaid$", "```text", "".join([*parts, text[end:]]), flags=re.MULTILINE)
+    # The site loads nothing from elsewhere: no badges, and of a diagram its source.
+    own = _BADGE.sub("", "".join([*parts, text[end:]]))
+    return re.sub(r"^```mermaid$", "```text", own, flags=re.MULTILINE)
 
 
 def _target(page: str, target: str, pages: Mapping[str, str], home: str) -> str:

@@ -61,6 +61,12 @@ def test_a_diagram_is_shown_as_its_source() -> None:
     assert docs_site.page_for_site("docs/a.md", {"docs/a.md": text}, HOME) == text.replace("mermaid", "text")
 
 
+def test_badges_of_other_sites_are_left_out() -> None:
+    badges = "[![a](https://badges.example/a)](b.md)\n![c](https://badges.example/c)\n"
+    text = f"# T\n\n{badges}\n![d](images/d.png)\n"
+    assert docs_site.page_for_site("docs/a.md", {"docs/a.md": text, "docs/b.md": ""}, HOME) == text.replace(badges, "")
+
+
 def test_the_lists_of_the_index_are_the_navigation() -> None:
     taken = {"docs/index.md"}
     first = "\n```{toctree}\n:hidden:\n:caption: First\n\n/a\n```\n"
