@@ -163,6 +163,11 @@ def galaxy() -> Tally:
     return checks.command("galaxy", sys.executable, "tools/galaxy_check.py")
 
 
+def first_hour() -> Tally:
+    """The transcript for newcomers, again."""
+    return checks.pytest("tests/first_hour")
+
+
 def debian() -> Tally:
     """From a fresh machine to a verdict on the Debian release after the one that the lab is made of."""
     return checks.command("demo on Debian 13", sys.executable, "tools/other_debian.py", "trixie", "make", "demo")
@@ -196,6 +201,7 @@ LONG_PARTS = (
     Part("stalled", "unit tests, stopped for a second again and again", stalled, 1500),
     Part("namespaces", "the check against faults, between network namespaces", namespaces, 5400, LAB | JOBS | MACHINE),
     Part("el-10", "cluster, jobs, vm and canary on nodes that stand in for EL 10", el_10, 4000, LAB | JOBS | MACHINE),
+    Part("first-hour", "docs/first-hour.md on five bare nodes", first_hour, 900, LAB),
     Part("debian-13", "make demo on a root file system of Debian 13", debian, 600, LAB | JOBS | MACHINE),
 )
 #: Names for several parts.
