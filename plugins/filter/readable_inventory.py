@@ -12,8 +12,8 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.baremetal.gpu_cluster.plugins.filter.guard import nothing_changed
 from ansible_collections.baremetal.gpu_cluster.plugins.filter.play_targets import GROUP
 from ansible_collections.baremetal.gpu_cluster.plugins.filter.problem_table import problem_table
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import sources
 from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _command_line, _inventory_files
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _inventory_faults as sources
 
 DOCUMENTATION = r"""
 name: readable_inventory

@@ -5,12 +5,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ansible.plugins.inventory import BaseInventoryPlugin
-
-from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _command_line, _inventory_files
-
 DOCUMENTATION = r"""
 name: refused
 short_description: Leave a broken inventory file to the playbooks of the collection
@@ -35,6 +29,12 @@ EXAMPLES = r"""
 # [inventory]
 # enable_plugins = baremetal.gpu_cluster.refused, host_list, script, auto, yaml, ini, toml
 """
+
+from typing import Any
+
+from ansible.plugins.inventory import BaseInventoryPlugin
+
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _command_line, _inventory_files
 
 
 class InventoryModule(BaseInventoryPlugin):

@@ -23,8 +23,10 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.inventory import detect_range, expand_hostname_range
 from ansible.plugins.loader import inventory_loader
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import hosts_file, sources, yaml_text
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.yaml_text import Fault
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _inventory_faults as sources
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _inventory_hosts as hosts_file
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _inventory_yaml as yaml_text
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils._inventory_yaml import Fault
 
 YAML_ENDINGS = (".yml", ".yaml", ".json")
 FOLDERS = {"group_vars": sources.GROUP, "host_vars": sources.HOST}

@@ -15,7 +15,7 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.utils.context_objects import CLIArgs
 from ansible.vars.manager import VariableManager
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import sources
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _inventory_faults as sources
 from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _inventory_files as core
 
 FILES = {

@@ -10,7 +10,7 @@ import random
 import pytest
 import yaml
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import yaml_text as core
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _inventory_yaml as core
 
 GOOD = """---
 gpu_cluster_user: train

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem, nearest, shown
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.hosts_file import Content, Lines
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.yaml_text import Fault
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils._inventory_hosts import Content, Lines
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils._inventory_yaml import Fault
 
 #: Kinds of files: of hosts, and of the variables of a group or a host.
 HOSTS, GROUP, HOST = "hosts", "group", "host"

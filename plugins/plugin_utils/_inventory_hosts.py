@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import yaml
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import nearest
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.yaml_text import (
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils._inventory_yaml import (
     ERR_COLON,
     FIX_COLON,
     Fault,

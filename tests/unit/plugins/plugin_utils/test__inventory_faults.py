@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import sources as core
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory.hosts_file import Content, Lines
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _inventory_faults as core
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils._inventory_hosts import Content, Lines
 
 NAMES = ("gpu01", "gpu02", "gpu03")
 GROUPS = {"all": NAMES, "gpu_cluster": NAMES, "rack1": ("gpu01",)}

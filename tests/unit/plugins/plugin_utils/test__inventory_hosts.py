@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import hosts_file as core
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import yaml_text
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _inventory_hosts as core
+from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _inventory_yaml as yaml_text
 
 GOOD = """
 gpu_cluster:
