@@ -97,7 +97,7 @@ def make_report(run: Run) -> Report:
     links = mesh_links.read(answered, run.probe)
     # A certain fact of a node comes before the links that it explains, and these are no findings of their own.
     told = known_causes.explain(_static(run, {node.name for node in nodes if node.has_gpu}), links)
-    meshed, railed = _on_rails(run, _mesh(run, answered, told.ends), surveyed)
+    meshed, railed = _on_rails(run, _mesh(run, answered, told.ends, links), surveyed)
     interfaces = {str(one["name"]): str(one["fabric_interface"]) for one in run.known_members}
     cards = mesh_card_speed.speeds(run.looked, interfaces)
     meshed = [*meshed, *mesh_card_speed.findings(answered, links, cards, meshed, run.labels)]
@@ -190,7 +190,9 @@ def _known_of(run: Run, nodes: Sequence[Any]) -> dict[str, Known]:
     }
 
 
-def _mesh(run: Run, answered: Sequence[str], known: Collection[mesh_links.Ends]) -> list[Finding]:
+def _mesh(
+    run: Run, answered: Sequence[str], known: Collection[mesh_links.Ends], links: mesh_links.Links
+) -> list[Finding]:
     return mesh_findings.findings(
         answered,
         run.probe,
@@ -200,6 +202,7 @@ def _mesh(run: Run, answered: Sequence[str], known: Collection[mesh_links.Ends])
         addresses={host: run.launch[host]["address"] for host in answered},
         plan=run.port_plan or None,
         known=known,
+        links=links,
     )
 
 

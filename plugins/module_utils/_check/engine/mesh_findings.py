@@ -52,15 +52,17 @@ def findings(
     addresses: Mapping[str, str] | None = None,
     plan: Mapping[str, Any] | None = None,
     known: Collection[Ends] = (),
+    links: Links | None = None,
 ) -> list[Finding]:
     """Judge the links between ``hosts``, which are those that probed, in rank order.
 
     probe: host to the answer to the step probe.  static: host to that to static.  labels: host to its labels.  ranges:
     host to the ``ranges`` of its launch.  addresses: host to its address on the data network.
     plan: the port plan of the role common.  known: links that something else explains, which are left out.  What is
-    not given is not used: the findings say less then.
+    not given is not used: the findings say less then.  links: what ``mesh_links.read`` gives, where somebody has it.
     """
-    links = {ends: link for ends, link in mesh_links.read(hosts, probe).items() if ends not in known}
+    every = mesh_links.read(hosts, probe) if links is None else links
+    links = {ends: link for ends, link in every.items() if ends not in known}
     found = mesh_unsent.findings(hosts, links, addresses or {})
     unsent = mesh_unsent.explained(links)
     links = {ends: link for ends, link in links.items() if ends not in unsent}

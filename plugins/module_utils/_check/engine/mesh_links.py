@@ -123,6 +123,10 @@ def _blocked(given: Iterable[Mapping[str, Any]]) -> dict[str, Spans]:
     return {result: intervals.merged(spans) for result, spans in found.items()}
 
 
+def _spans(given: Iterable[Sequence[Any]]) -> Spans:
+    return intervals.merged((int(first), int(last)) for first, last in given)
+
+
 def read(hosts: Sequence[str], probe: Results) -> Links:
     """The links between these hosts.  probe: host to the answer to the step probe; a host may have none."""
     wanted = set(hosts)
@@ -135,8 +139,9 @@ def read(hosts: Sequence[str], probe: Results) -> Links:
             bytes_per_second=row.get("bytes_per_second"),
             retransmits=row.get("retransmits"),
             failures=tuple(_failure(one) for one in row.get("failures") or ()),
-            blocked=_blocked(row.get("blocked") or ()),
-            searched=intervals.merged((int(first), int(last)) for first, last in row.get("searched") or ()),
+            # Most links have none of these, and there are a million links of a thousand nodes.
+            blocked=_blocked(row["blocked"]) if row.get("blocked") else {},
+            searched=_spans(row["searched"]) if row.get("searched") else (),
             unheard=tuple(int(port) for port in row.get("unheard") or ()),
             requests=int(row.get("requests", {}).get("sent", 0)),
             lost_requests=int(row.get("requests", {}).get("lost", 0)),
