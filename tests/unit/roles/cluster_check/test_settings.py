@@ -13,6 +13,7 @@ import yaml
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 
+from ansible_collections.baremetal.gpu_cluster.plugins.filter.report_folder import report_folder
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import rank_gpu, steps
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import settings
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol.constants import BACKENDS
@@ -23,14 +24,19 @@ OPTIONS = yaml.safe_load((ROLE / "meta" / "argument_specs.yml").read_text())["ar
 
 
 def test_they_have_the_same_defaults() -> None:
-    """As far as no other role says where PyTorch and Open MPI are."""
+    """As far as no other role says where PyTorch and Open MPI are, and no inventory has reports beside it."""
     templar = Templar(DataLoader(), variables={})
     templates = {name: trust_as_template(value) for name, value in DEFAULTS.items() if "{{" in str(value)}
+    assert templates.pop("cluster_check_report_dir").endswith("baremetal.gpu_cluster.report_folder }}")
     assert set(templates) == {"cluster_check_torch_python", "cluster_check_openmpi_prefix"}
     made = {name: templar.template(value) for name, value in templates.items()}
+    made["cluster_check_report_dir"] = report_folder([])
     found = {f"cluster_check_{name}": value for name, value in asdict(settings.Settings()).items()}
     assert found == {**DEFAULTS, **made}
-    assert {name: option["default"] for name, option in OPTIONS.items()} == DEFAULTS
+    # That of the folder depends on the inventory, and its description has it.
+    told = {name: value for name, value in DEFAULTS.items() if name != "cluster_check_report_dir"}
+    assert {name: option["default"] for name, option in OPTIONS.items() if name in told} == told
+    assert set(OPTIONS) == set(DEFAULTS)
 
 
 @pytest.mark.parametrize("name", sorted(name for name, option in OPTIONS.items() if "choices" in option))

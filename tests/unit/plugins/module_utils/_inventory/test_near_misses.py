@@ -178,7 +178,9 @@ def test_a_short_name_that_begins_with_a_word_of_others_is_a_note(name: str) -> 
 def test_the_variables_of_the_playbooks_are_known() -> None:
     used = set()
     for playbook in sorted((ROOT / "playbooks").glob("*.yml")):
-        used |= set(re.findall(r"\b((?:rebuild|revoke)_\w+) *(?:\||\}\})", playbook.read_text(encoding="utf-8")))
+        used |= set(
+            re.findall(r"\b((?:rebuild|revoke|discover)_\w+) *(?:\||\}\})", playbook.read_text(encoding="utf-8"))
+        )
         assert yaml.safe_load(playbook.read_text(encoding="utf-8"))
     filters = {path.stem for path in (ROOT / "plugins" / "filter").iterdir()}
     assert used - filters == set(near_misses.PLAYBOOK_VARIABLES)

@@ -139,6 +139,7 @@ WORKED_OUT = {
     "package_sources_wheel_prefer_pip_configuration",
     "torch_runtime_index_url",
     "torch_runtime_prefer_pip_configuration",
+    "cluster_check_report_dir",
     "kernel_tuning_neighbours",
     "cluster_firewall_peers",
     "cluster_hosts_members",
