@@ -194,7 +194,11 @@ def test_a_pass_by_luck_is_red_and_says_why(cluster: Cluster, tmp_path: Path) ->
     blocked = next(finding for finding in found.values() if finding["hosts"] == [highest])
     assert blocked["subject"]["ports"] == [[32768, 60999]] and "lab-drop" in json.dumps(blocked), blocked
     assert alone.code == 1 and alone.report["verdict"] == ended.report["verdict"] == "FAILED", alone
-    assert lab_standalone.found(alone.report) == lab_standalone.found(ended.report)
+    # A warning about a speed is of one run: on a busy machine the other one need not have it.
+    errors = [
+        [one for one in lab_standalone.found(report) if one[1] == "error"] for report in (alone.report, ended.report)
+    ]
+    assert errors[0] == errors[1]
 
 
 def test_the_program_without_ansible_passes_healthy_nodes(cluster: Cluster, tmp_path: Path) -> None:
