@@ -93,7 +93,7 @@ def actions(play: Mapping[str, Any]) -> set[str]:
 def phases() -> list[str]:
     """The phases in the table of the README, which has a row for each."""
     text = (project.ROOT / "README.md").read_text(encoding="utf-8")
-    table = text.partition("| phase | role |")[2].partition("\n\n")[0]
+    table = text.partition("| phase | roles |")[2].partition("\n\n")[0]
     return re.findall(r"^\| (\w+) \|", table, re.MULTILINE)
 
 
