@@ -11,6 +11,15 @@ ln -s ../sysctl.conf /etc/sysctl.d/99-sysctl.conf
 rm -rf /usr/bin/apt /usr/bin/apt-* /var/lib/apt /var/cache/apt /var/cache/debconf /var/log/apt /var/log/dpkg.log /etc/apt
 rm -f /etc/systemd/system/timers.target.wants/*
 
+# Debian starts services when it installs them. Here a role has to.
+for unit in etcd.service munge.service slurmd.service slurmctld.service podman.service podman.socket podman-restart.service \
+    podman-auto-update.service podman-auto-update.timer rpcbind.service rpcbind.socket nfs-client.target; do
+    if [ -e "/usr/lib/systemd/system/$unit" ] || [ -e "/lib/systemd/system/$unit" ]; then
+        systemctl disable --quiet "$unit"
+    fi
+done
+rm -rf /var/lib/etcd /etc/munge/munge.key /etc/default/etcd
+
 # CentOS: sh is bash, a host knows its own name, and dnf has no plugin that makes a repository of its own.
 ln -sf bash /bin/sh
 sed -i 's/^hosts:.*/hosts: files dns myhostname/' /etc/nsswitch.conf
