@@ -29,11 +29,14 @@ DEFAULTS: dict[str, Any] = {
     "rendezvous": "29400-29599",
     "ephemeral": "32768-60999",
     "mpi": "61000-64999",
+    "etcd": "",
     "extra_ports": [],
     "reserved": [],
     "ranks_per_node": 8,
     "process_groups": 32,
 }
+#: What etcd itself calls its ports; the plan has them where the inventory sets them.
+ETCD, ETCD_PORTS = "2379-2380", 2
 RANGES = ("rendezvous", "ephemeral", "mpi")
 EPHEMERAL_MINIMUM = 1024
 PROTOCOLS = ("tcp", "udp", "sctp")
@@ -62,6 +65,7 @@ ERR_EPHEMERAL_SMALL = (
     f"and never fewer than {EPHEMERAL_MINIMUM}"
 )
 ERR_MPI_SMALL = "holds %d ports, expected at least ranks_per_node (%d): Open MPI takes one for each rank"
+ERR_ETCD = "expected two ports: the first one is for clients of etcd, the second one for its members"
 ERR_OVERLAP = "overlaps with %s (%s)"
 ERR_UNRESERVED = "lies in %s (%s), from which the kernel gives ports to any connection; %s is not reserved"
 ERR_RESERVED_OUTSIDE = "lies outside of %s (%s), so reserving it has no effect"
@@ -78,6 +82,8 @@ class PortPlan:
     rendezvous: PortRange
     ephemeral: PortRange
     mpi: PortRange
+    #: None without etcd.
+    etcd: PortRange | None = None
     extra_ports: tuple[PortRange, ...] = ()
     reserved: tuple[PortRange, ...] = ()
     ranks_per_node: int = DEFAULTS["ranks_per_node"]
@@ -85,7 +91,8 @@ class PortPlan:
 
     def firewall_ports(self) -> list[str]:
         """What peers must reach; ssh is not in it, it stays as the site opened it."""
-        return [span.firewall() for span in (self.rendezvous, self.ephemeral, self.mpi, *self.extra_ports)]
+        etcd = (self.etcd,) if self.etcd is not None else ()
+        return [span.firewall() for span in (self.rendezvous, self.ephemeral, self.mpi, *etcd, *self.extra_ports)]
 
     def openmpi(self) -> dict[str, int]:
         """Open MPI's parameters for its data ports. The range is a count, and IPv6 has parameters of its own."""
@@ -100,6 +107,7 @@ class PortPlan:
         return {
             "ssh": list(self.ssh),
             **{key: {"first": getattr(self, key).first, "last": getattr(self, key).last} for key in RANGES},
+            "etcd": {"first": self.etcd.first, "last": self.etcd.last} if self.etcd is not None else {},
             "extra_ports": [
                 {"first": span.first, "last": span.last, "protocol": span.protocol} for span in self.extra_ports
             ],
@@ -148,6 +156,17 @@ class _Reader:
             self.refuse(key, value, ERR_RANGE_TYPE, f'write it like "{DEFAULTS[key]}"')
             return None
         return self.bounded(key, value, PortRange(int(match.group(1)), int(match.group(2))))
+
+    def etcd(self, value: Any) -> PortRange | None:
+        """Two ports, or none where it is empty."""
+        if value in ("", None):
+            return None
+        match = _RANGE.fullmatch(value) if isinstance(value, str) else None
+        span = PortRange(int(match.group(1)), int(match.group(2))) if match else None
+        if span is None or (span.count() != ETCD_PORTS and span.first <= span.last):
+            self.refuse("etcd", value, ERR_ETCD, f'write it like "{ETCD}"')
+            return None
+        return self.bounded("etcd", value, span)
 
     def spans(self, key: str, value: Any, *, protocols: Sequence[str], rule: str) -> list[tuple[str, PortRange]]:
         """A list of ports and ranges, or the same as one string with commas; each with the name of its place."""
@@ -239,6 +258,7 @@ def make_port_plan(overrides: Any = None) -> PortPlan:
 
     ssh = reader.ssh(values["ssh"])
     ranges = {key: reader.range(key, values[key]) for key in RANGES}
+    etcd = reader.etcd(values["etcd"])
     extra = reader.spans("extra_ports", values["extra_ports"], protocols=PROTOCOLS, rule=ERR_LIST_TYPE)
     held_back = reader.spans("reserved", values["reserved"], protocols=(), rule=ERR_RESERVED_TYPE)
     reserved = [span for _name, span in held_back]
@@ -261,6 +281,7 @@ def make_port_plan(overrides: Any = None) -> PortPlan:
         fix = 'widen it; the default is "{}"'.format(DEFAULTS["mpi"])
         reader.refuse("mpi", values["mpi"], ERR_MPI_SMALL % (mpi.count(), ranks), fix)
     fixed = [(f"{VARIABLE}.{key}", span) for key, span in ranges.items() if span is not None and key != "ephemeral"]
+    fixed += [(f"{VARIABLE}.etcd", etcd)] if etcd is not None else []
     problems = reader.problems + _collisions(ssh, fixed + extra, ephemeral, reserved)
     if problems or rendezvous is None or ephemeral is None or mpi is None:
         raise PortPlanError(problems)
@@ -269,6 +290,7 @@ def make_port_plan(overrides: Any = None) -> PortPlan:
         rendezvous=rendezvous,
         ephemeral=ephemeral,
         mpi=mpi,
+        etcd=etcd,
         extra_ports=tuple(span for _name, span in extra),
         reserved=merged(reserved),
         ranks_per_node=ranks,

@@ -2,7 +2,7 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Module launcher_files: what jobs and gpu-cluster-run need on a node, as seven files."""
+"""Module launcher_files: what jobs and gpu-cluster-run need on a node, as files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ author:
 description:
   - Writes C(/etc/gpu-cluster/environment), C(/etc/gpu-cluster/hostfile), C(/etc/gpu-cluster/cluster.json),
     C(/etc/profile.d/gpu-cluster.sh), C(/usr/local/bin/gpu-cluster-run), C(/usr/local/bin/gpu-cluster-explain) and
-    C(/usr/local/bin/gpu-cluster-jobs), each atomically.
+    C(/usr/local/bin/gpu-cluster-jobs), and the files of O(torchrun), each atomically.
   - The interface is the one with the node's address on the data network, so the names of the cards may differ between
     nodes. A node is refused if no interface has the address, or if the interface is down or has no carrier.
   - C(hostfile) and C(cluster.json) depend only on the options and are the same on all members.
@@ -101,6 +101,23 @@ options:
     description: The same of C(gpu-cluster-jobs).
     type: str
     default: ""
+  torchrun:
+    description:
+      - The files of torchrun's plugin for a rendezvous in etcd, by their names in
+        C(/usr/local/lib/gpu-cluster/torchrun).
+    type: dict
+    default: {}
+  etcd_members:
+    description:
+      - Names of the members that run etcd. Their addresses and the files of the role etcd become the key C(etcd) in
+        C(cluster.json). Empty leaves the key out.
+    type: list
+    elements: str
+    default: []
+  etcd_port:
+    description: The port at which they listen for clients.
+    type: int
+    default: 2379
 extends_documentation_fragment:
   - ansible.builtin.action_common_attributes
 attributes:
@@ -186,6 +203,9 @@ SPEC: dict[str, dict[str, Any]] = {
     "program": {"type": "str", "required": True},
     "explainer": {"type": "str", "default": ""},
     "queue": {"type": "str", "default": ""},
+    "torchrun": {"type": "dict", "default": {}},
+    "etcd_members": {"type": "list", "elements": "str", "default": []},
+    "etcd_port": {"type": "int", "default": 2379},
 }
 
 WARN_KEPT = "%s was not ours; it is now %s, and nothing of it is in force"

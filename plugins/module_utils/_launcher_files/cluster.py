@@ -46,6 +46,8 @@ ERR_RANGE = "the first port is above the last one"
 ERR_RENDEZVOUS = "expected first and last, two ports"
 ERR_SLOTS = f"expected a whole number up to {MOST_SLOTS}, or one for each member by its name"
 ERR_NO_SLOTS = "it has no number for %s"
+ERR_ETCD_NAMES = "expected the names of members of the cluster"
+ERR_ETCD_MEMBER = "no member of the cluster has this name"
 ERR_STRANGER = "it has a number for %s, which is no member"
 
 FIX_MEMBERS = "apply the role with the playbooks, or hand over the list of the filter cluster_members"
@@ -72,6 +74,8 @@ class Cluster(NamedTuple):
     first: int
     last: int
     members: list[Member]
+    #: Where the members of etcd listen, ADDRESS:PORT; empty without the role etcd.
+    etcd: tuple[str, ...] = ()
 
     def default_port(self) -> int:
         """The rendezvous port of jobs that do not choose one."""
@@ -102,9 +106,11 @@ def read(params: Mapping[str, Any], node: str) -> tuple[Cluster | None, list[Pro
             problems.append(Problem(f"launcher_{key}", shown(params.get(key)), ERR_PATH, "write /where/it/is"))
     ports, found = _ports(params.get("ssh_port"), params.get("rendezvous"))
     problems += found
+    etcd, found = _etcd(params.get("etcd_members"), params.get("etcd_port"), members)
+    problems += found
     if problems:
         return None, problems
-    cluster = Cluster(str(user), str(params["python"]), str(params["mpirun"]), *ports, members)
+    cluster = Cluster(str(user), str(params["python"]), str(params["mpirun"]), *ports, members, etcd)
     return cluster, []
 
 
@@ -141,6 +147,27 @@ def _ports(ssh: Any, rendezvous: Any) -> tuple[tuple[int, int, int], list[Proble
     if ports[1] > ports[2]:
         problems.append(Problem("launcher_rendezvous", f"{ports[1]}-{ports[2]}", ERR_RANGE, "swap them"))
     return (ports[0], ports[1], ports[2]), problems
+
+
+def _etcd(names: Any, port: Any, members: list[Member]) -> tuple[tuple[str, ...], list[Problem]]:
+    """The endpoints of etcd, in the order of ``names``."""
+    if not names:
+        return (), []
+    if not isinstance(names, list):
+        return (), [Problem("launcher_etcd_members", shown(names), ERR_ETCD_NAMES, "write a list of names")]
+    addresses = {member.name: member.address for member in members}
+    problems = [
+        Problem(f"launcher_etcd_members[{index}]", shown(name), ERR_ETCD_MEMBER, "correct etcd_members")
+        for index, name in enumerate(names)
+        if str(name) not in addresses
+    ]
+    number = port_of(port)
+    if number is None:
+        problems.append(Problem("launcher_etcd_port", shown(port), ERR_PORT, "correct gpu_cluster_ports.etcd"))
+    if problems:
+        return (), problems
+    found = [addresses[str(name)] for name in names]
+    return tuple(f"[{one}]:{number}" if ":" in one else f"{one}:{number}" for one in found), []
 
 
 def _members(given: Any, slots: Any) -> tuple[list[Member], list[Problem]]:

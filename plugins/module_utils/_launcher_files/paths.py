@@ -12,3 +12,10 @@ PROFILE = "/etc/profile.d/gpu-cluster.sh"
 PROGRAM = "/usr/local/bin/gpu-cluster-run"
 EXPLAINER = "/usr/local/bin/gpu-cluster-explain"
 QUEUE = "/usr/local/bin/gpu-cluster-jobs"
+#: Put into PYTHONPATH of torchrun, which finds the rendezvous in etcd there.
+TORCHRUN = "/usr/local/lib/gpu-cluster/torchrun"
+#: What the role etcd writes on every member for the clients of etcd.
+ETCD_TLS = {
+    name: f"/etc/gpu-cluster/etcd/{file}"
+    for name, file in (("ca", "ca.crt"), ("cert", "client.crt"), ("key", "client.key"))
+}

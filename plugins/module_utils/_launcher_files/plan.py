@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NoReturn
 
 from ansible.module_utils.basic import AnsibleModule
@@ -26,11 +27,14 @@ OWN = "launcher_host_environment"
 
 NOT_CHANGED = "Nothing was changed.\n%s"
 WARN_LINK = "check mode: no interface has %s yet; taken is %s, as the inventory calls it"
+#: A name in torchrun's folder, at most one folder down.
+PLUGIN_FILE = re.compile(r"([a-z0-9_.-]*[a-z0-9]/)?[A-Za-z0-9_][A-Za-z0-9_.]*")
 WARN_UNCOUNTED = (
     "nobody has counted the GPUs of %s in this run; each takes %d rank(s) here. "
     "Set gpu_cluster_gpus for them, or run site.yml for all members, which counts"
 )
 ERR_PROGRAM = "it does not say that it is one of " + texts.OUR_PROGRAM
+ERR_PLUGIN = "it is no file of torchrun's plugin"
 ERR_ADDRESS = "it is not the address that launcher_members has for this node, %s"
 
 
@@ -43,6 +47,9 @@ def plan(module: AnsibleModule) -> tuple[str, dict[str, str], list[texts.File]]:
     problems += found + further
     if texts.OUR_PROGRAM not in given["program"]:
         problems.append(Problem("launcher_program", "", ERR_PROGRAM, "take the program of the collection"))
+    for name, text in given["torchrun"].items():
+        if not PLUGIN_FILE.fullmatch(name) or texts.OUR_PROGRAM not in str(text):
+            problems.append(Problem("launcher_torchrun", shown(name), ERR_PLUGIN, "take the files of the collection"))
     interface = ""
     if whole is not None:
         interface, found = ask(module, whole.member(given["node"]), {SHARED: shared, OWN: own})
@@ -52,7 +59,7 @@ def plan(module: AnsibleModule) -> tuple[str, dict[str, str], list[texts.File]]:
     everywhere = environment.of_cluster(given["ib_disabled"], shared)
     node = environment.of_node(whole, interface, everywhere, own)
     programs = {paths.PROGRAM: given["program"], paths.EXPLAINER: given["explainer"], paths.QUEUE: given["queue"]}
-    files = texts.files(whole, everywhere, node, given["profile_enabled"], programs)
+    files = texts.files(whole, everywhere, node, given["profile_enabled"], programs, given["torchrun"])
     return interface, node, [file._replace(path=ROOT + file.path) for file in files]
 
 

@@ -28,17 +28,24 @@ class File(NamedTuple):
 
 
 def files(
-    cluster: Cluster, shared: Mapping[str, str], node: Mapping[str, str], profile: bool, programs: Mapping[str, str]
+    cluster: Cluster,
+    shared: Mapping[str, str],
+    node: Mapping[str, str],
+    profile: bool,
+    programs: Mapping[str, str],
+    torchrun: Mapping[str, str],
 ) -> list[File]:
     """All files of a node.
 
     shared: the environment that all members have.  node: that of this one.  programs: path to text.
+    torchrun: the name in torchrun's folder to text.
     """
     return [
         File(paths.ENVIRONMENT, environment_text(node), 0o644, OURS),
         File(paths.HOSTFILE, hostfile_text(cluster), 0o644, OURS),
         File(paths.CLUSTER, cluster_text(cluster, shared), 0o644, OUR_CLUSTER),
         *(File(path, text, 0o755, OUR_PROGRAM) for path, text in programs.items()),
+        *(File(f"{paths.TORCHRUN}/{name}", text, 0o644, OUR_PROGRAM) for name, text in torchrun.items()),
         File(paths.PROFILE, profile_text(node) if profile else "", 0o644, OURS),
     ]
 
@@ -83,4 +90,6 @@ def cluster_text(cluster: Cluster, shared: Mapping[str, str]) -> str:
         "members": members,
         "environment": dict(shared),
     }
+    if cluster.etcd:
+        document["etcd"] = {"endpoints": list(cluster.etcd), **paths.ETCD_TLS}
     return json.dumps(document, indent=2) + "\n"

@@ -18,7 +18,7 @@ def refused(overrides: Any) -> list[str]:
     return [problem.sentence() for problem in caught.value.problems]
 
 
-KNOWN = "ssh, rendezvous, ephemeral, mpi, extra_ports, reserved, ranks_per_node, process_groups"
+KNOWN = "ssh, rendezvous, ephemeral, mpi, etcd, extra_ports, reserved, ranks_per_node, process_groups"
 
 
 def test_the_default_plan() -> None:
@@ -27,6 +27,7 @@ def test_the_default_plan() -> None:
         "rendezvous": {"first": 29400, "last": 29599},
         "ephemeral": {"first": 32768, "last": 60999},
         "mpi": {"first": 61000, "last": 64999},
+        "etcd": {},
         "extra_ports": [],
         "reserved": [],
         "ranks_per_node": 8,
@@ -54,6 +55,23 @@ def test_overrides_are_merged_and_extra_ports_come_last() -> None:
 def test_the_numbers_found_in_the_field_fit_on_one_line(written: Any) -> None:
     plan = port_plan.make_port_plan({"extra_ports": written})
     assert plan.firewall_ports()[3:] == ["12345-12355/tcp", "23456/tcp", "10086/tcp"]
+
+
+def test_etcd_has_two_ports_and_members_reach_them() -> None:
+    plan = port_plan.make_port_plan({"etcd": "2379-2380", "extra_ports": [23456]})
+    assert plan.as_dict()["etcd"] == {"first": 2379, "last": 2380}
+    assert plan.firewall_ports()[3:] == ["2379-2380/tcp", "23456/tcp"]
+
+
+@pytest.mark.parametrize("wrong", ["2379", "2379-2381", 2379, ["2379-2380"]])
+def test_etcd_with_another_number_of_ports_is_refused(wrong: Any) -> None:
+    (sentence,) = refused({"etcd": wrong})
+    assert port_plan.ERR_ETCD in sentence and '"2379-2380"' in sentence
+
+
+def test_ports_of_etcd_overlap_with_nothing() -> None:
+    (sentence,) = refused({"etcd": "29400-29401"})
+    assert "gpu_cluster_ports.etcd" in sentence and "overlaps with gpu_cluster_ports.rendezvous" in sentence
 
 
 def test_one_extra_port_needs_no_list() -> None:

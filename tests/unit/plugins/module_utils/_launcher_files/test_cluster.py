@@ -47,6 +47,18 @@ def test_the_order_of_the_list_is_that_of_the_ranks() -> None:
     assert found.world_size() == 16
 
 
+def test_where_etcd_listens() -> None:
+    assert read().etcd == ()
+    assert read(etcd_members=["gpu02", "gpu01"], etcd_port=2379).etcd == ("192.0.2.12:2379", "192.0.2.11:2379")
+
+
+def test_etcd_on_a_stranger_is_refused() -> None:
+    assert problems(etcd_members=["gpu01", "gpu09"], etcd_port=2379) == [
+        ("launcher_etcd_members[1]", cluster.ERR_ETCD_MEMBER)
+    ]
+    assert problems(etcd_members=["gpu01"], etcd_port=0) == [("launcher_etcd_port", cluster.ERR_PORT)]
+
+
 @pytest.mark.parametrize(
     ("rendezvous", "port"),
     [

@@ -78,11 +78,25 @@ def test_the_description_of_the_cluster() -> None:
     }
 
 
+def test_jobs_are_told_where_etcd_is() -> None:
+    """Without etcd the key is absent; that is the test above."""
+    with_etcd = CLUSTER._replace(etcd=("192.0.2.11:2379", "192.0.2.12:2379"))
+    assert json.loads(texts.cluster_text(with_etcd, {}))["etcd"] == {
+        "endpoints": ["192.0.2.11:2379", "192.0.2.12:2379"],
+        "ca": "/etc/gpu-cluster/etcd/ca.crt",
+        "cert": "/etc/gpu-cluster/etcd/client.crt",
+        "key": "/etc/gpu-cluster/etcd/client.key",
+    }
+
+
 def test_every_text_of_ours_bears_its_mark() -> None:
-    for file in texts.files(CLUSTER, {}, VARIABLES, True, {"/p": "# baremetal.gpu_cluster\n"}):
+    ours = "# baremetal.gpu_cluster\n"
+    found = texts.files(CLUSTER, {}, VARIABLES, True, {"/p": ours}, {"plugin.py": ours})
+    assert "/usr/local/lib/gpu-cluster/torchrun/plugin.py" in [file.path for file in found]
+    for file in found:
         assert file.mark in file.text, file.path
 
 
 def test_without_the_profile_there_is_no_text_for_it() -> None:
-    wanted = {file.path: file.text for file in texts.files(CLUSTER, {}, VARIABLES, False, {paths.PROGRAM: "x"})}
+    wanted = {file.path: file.text for file in texts.files(CLUSTER, {}, VARIABLES, False, {paths.PROGRAM: "x"}, {})}
     assert wanted[paths.PROFILE] == "" and wanted[paths.PROGRAM] == "x"
