@@ -42,6 +42,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.member
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem, nearest, shown
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import speed_limits
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import limits
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._etcd import spec as etcd_spec
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall import rules
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._inventory import (
     controller_paths,
@@ -134,6 +135,7 @@ OWN_RULES: dict[str, Callable[[Any], list[Problem]]] = {
     speed_limits.VARIABLE: speed_limits.limit_problems,
     "cluster_firewall_peers": rules.peer_problems,
     "cluster_firewall_ports": rules.port_problems,
+    etcd_spec.MEMBERS: etcd_spec.problems,
     "launcher_slots": cluster.slot_problems,
     PREFLIGHT_PORTS: _preflight_port_problems,
     selinux.STATE: lambda value: selinux.state_problems(str(value)),
@@ -443,6 +445,7 @@ def inventory_problems(variables: Variables, hosts: Sequence[str], group: str, s
         + _address_problems(variables, hosts)
         + static_network_problems(variables, hosts)
         + _port_problems(variables, hosts)
+        + etcd_spec.inventory_problems(variables, hosts)
         + gpus.inventory_gpu_problems(variables, hosts)
         + labels.inventory_label_problems(variables, hosts)
         + host_keys.host_key_problems(variables, hosts)
