@@ -134,9 +134,13 @@ def _by_owner(apps: Iterable[App], table: Mapping[int, Process]) -> dict[tuple[s
 
 
 def _before(job: str, found: list[JobHere]) -> list[JobHere]:
-    """The other jobs with an agent; of two that start at once only the one that came first."""
+    """The other jobs with an agent; of two that start at once only the one that came first.
+
+    A node that only holds the rendezvous of a job has no ranks of it.
+    """
     own = next(((one.started, one.job) for one in found if one.job == job), (float("inf"), job))
-    return [one for one in found if one.agents and one.job != job and (one.started, one.job) < own]
+    others = [one for one in found if one.agents and one.about.get("part") != "rendezvous"]
+    return [one for one in others if one.job != job and (one.started, one.job) < own]
 
 
 def end(job: str, seconds: float, *, read: Read = processes.read) -> dict[str, int]:

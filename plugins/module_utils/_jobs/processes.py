@@ -22,7 +22,7 @@ PROGRAM = "gpu-cluster-run"
 MARK = b"GPU_CLUSTER_RUN_JOB="
 JOB = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
 #: What an agent says of its job beside its name; of longer texts so many characters are taken.
-TEXTS = ("by", "command", "mode", "logs")
+TEXTS = ("by", "command", "mode", "logs", "part")
 NUMBERS = ("nodes", "ranks", "grace")
 MOST_CHARACTERS = 300
 MOST_NUMBER = 1 << 20

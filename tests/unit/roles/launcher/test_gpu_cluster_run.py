@@ -817,7 +817,7 @@ def test_a_failed_job_is_explained_by_what_all_ranks_have_written(running: Conne
     running.launcher.on_line(first, 0, "err", "closed")
     running.launcher.on_line(second, None, "out", "of torchrun")
     running.fails(1, 2, 7)
-    running.launcher.on_ended(third, 1, 0, ["its last words"])
+    running.launcher.on_ended(third, 1, 0, ["its last words"], 0)
     assert running.launcher.verdict() == 7
     lines = [
         "[n3:3] gpu-cluster-run: this rank has started",
@@ -1046,9 +1046,10 @@ def test_an_elastic_job_ends_with_its_first_node(cluster: Any) -> None:
 
 def test_an_elastic_job_has_the_code_of_the_rank_that_used_up_the_restarts(cluster: Any) -> None:
     running = Connected(cluster, "--mode", "elastic")
+    running.launcher.on_rank(running.launcher.nodes[1], 2, 3)
     running.fails(1, 2, 7)
     assert not running.launcher.stopping
-    running.launcher.on_ended(running.launcher.nodes[1], 1, 0, ["torchrun gives up"])
+    running.launcher.on_ended(running.launcher.nodes[1], 1, 0, ["torchrun gives up"], 0)
     assert running.launcher.verdict() == 7
 
 
@@ -1090,7 +1091,7 @@ GOOD_EVENTS: list[dict[str, Any]] = [
     {"event": "rank", "rank": 0, "attempt": 0},
     {"event": "facts", "text": "gpu-cluster-run: this node has {}"},
     {"event": "exit", "rank": 0, "code": 3, "signal": 0, "tail": ["last words"], "log": "/logs/x"},
-    {"event": "ended", "code": 1, "signal": 0, "tail": []},
+    {"event": "ended", "code": 1, "signal": 0, "tail": [], "turn": 0},
     {"event": "stopped", "killed": 0, "left": [7]},
 ]
 NOISE: list[Any] = [None, True, 0, -1, 1.5, 10**400, "x", "\x1b[2J", "\ud800", "run", "lost", [], [1], {}, {"a": 1}]
@@ -1105,7 +1106,7 @@ NOISE: list[Any] = [None, True, 0, -1, 1.5, 10**400, "x", "\x1b[2J", "\ud800", "
         '{"event": "line"}',
         '{"event": "exit", "rank": "0", "code": 0, "signal": 0, "tail": [], "log": ""}',
         '{"event": ["beat"]}',
-        '{"event": "ended", "code": 70000, "signal": 0, "tail": []}',
+        '{"event": "ended", "code": 70000, "signal": 0, "tail": [], "turn": 0}',
         "[" * 100_000,
     ],
 )
@@ -1169,7 +1170,7 @@ TEXTS: list[dict[str, Any]] = [
     *({"event": "note", "text": text} for text in FORGED),
     *({"event": "line", "rank": rank, "stream": "out", "text": text} for text in FORGED for rank in (0, None)),
     *({"event": "exit", "rank": 0, "code": 3, "signal": 0, "tail": [text], "log": text} for text in FORGED),
-    *({"event": "ended", "code": 1, "signal": 0, "tail": [text]} for text in FORGED),
+    *({"event": "ended", "code": 1, "signal": 0, "tail": [text], "turn": 0} for text in FORGED),
     *({"event": "session", "text": text} for text in FORGED),
 ]
 
@@ -1205,7 +1206,7 @@ def test_texts_are_cleaned_as_in_the_collection() -> None:
 
 
 def test_no_failure_of_a_node_becomes_success(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    more = {"exit": {"rank": 0, "log": ""}, "ended": {}}
+    more = {"exit": {"rank": 0, "log": ""}, "ended": {"turn": 0}}
     failures = [*((number, 0) for number in range(1, 256)), *((0, number) for number in range(1, 256))]
     for name, (code, number) in itertools.product(more, failures):
         event = {"event": name, "code": code, "signal": number, "tail": [], **more[name]}
@@ -1267,7 +1268,7 @@ def test_a_rank_that_says_what_no_rank_says_is_let_go(monkeypatch: pytest.Monkey
 
 
 def test_what_fails_before_any_rank_has_the_starters_code(running: Connected) -> None:
-    running.launcher.on_ended(running.launcher.nodes[1], 1, 0, ["No module named torch"])
+    running.launcher.on_ended(running.launcher.nodes[1], 1, 0, ["No module named torch"], 0)
     assert running.launcher.verdict() == 1
     assert "torchrun on n2 ended with exit code 1" in running.said[0] and "No module named torch" in running.said[0]
 
