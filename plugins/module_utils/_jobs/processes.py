@@ -28,6 +28,7 @@ MOST_CHARACTERS = 300
 MOST_NUMBER = 1 << 20
 #: Bytes of a command line or an environment; Linux takes 128 KiB for one argument.
 MOST_BYTES = 1 << 18
+RANK_WORDS = 4
 #: Daemons of Open MPI, which come over ssh without the mark: known as parents of a rank.
 DAEMONS = ("orted", "prted")
 
@@ -194,7 +195,8 @@ def of_child(arguments: Sequence[str]) -> str:
 
 
 def is_rank(arguments: Sequence[str]) -> bool:
-    return len(arguments) >= 2 and arguments[-1] == "--rank" and _is_ours(arguments[-2])
+    """Interpreter, option, program, ``--rank``.  What starts it, such as torchrun, ends so too, but is longer."""
+    return len(arguments) == RANK_WORDS and arguments[-1] == "--rank" and _is_ours(arguments[-2])
 
 
 def is_launcher(arguments: Sequence[str]) -> bool:

@@ -66,7 +66,7 @@ class Question:
     def __init__(self, process: Process) -> None:
         self.process = process
         self.stacks = process.stacks()
-        self.records = os.path.join(process.folder(), f"{process.pid}.records") if self.stacks else ""
+        self.records = os.path.join(process.folder(), f"{process.own_pid}.records") if self.stacks else ""
         self.waits = False
         if self.stacks:
             with contextlib.suppress(OSError):
@@ -75,7 +75,7 @@ class Question:
                 os.truncate(self.stacks, 0)
             with contextlib.suppress(OSError):
                 # Without a reader this fails: it has not imported torch, or its thread has gone.
-                path = os.path.join(process.folder(), f"{process.pid}.ask")
+                path = os.path.join(process.folder(), f"{process.own_pid}.ask")
                 with os.fdopen(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW), "wb", 0) as stream:
                     self.waits = bool(stream.write(b"?"))
 

@@ -20,6 +20,8 @@ class Process:
     def __init__(self, pid: int, environ: Mapping[str, str]) -> None:
         self.pid = pid
         self.environ = environ
+        #: As the script sees it: in a container its number is another one.
+        self.own_pid = own_pid(read(f"/proc/{pid}/status"), pid)
 
     def read(self, name: str, most: int = 1 << 20) -> str:
         return read(f"/proc/{self.pid}/{name}", most)
@@ -33,7 +35,7 @@ class Process:
         """The file for its stacks, empty if it has none, or holds it no longer."""
         folder = self.folder()
         for name in os.listdir(folder) if folder else []:
-            found = re.fullmatch(rf"{self.pid}-(\d+)\.stacks", name)
+            found = re.fullmatch(rf"{self.own_pid}-(\d+)\.stacks", name)
             path = os.path.join(folder, name)
             with contextlib.suppress(OSError):
                 if found and os.path.samefile(f"/proc/{self.pid}/fd/{found[1]}", path):
@@ -53,6 +55,12 @@ class Process:
             return ""
         private = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
         return path if private else ""
+
+
+def own_pid(status: str, pid: int) -> int:
+    """The process's number in its own namespace, the last one of ``NSpid`` (proc_pid_status(5)).  Pure."""
+    found = re.search(r"^NSpid:(?:\s+\d+)*\s+(\d+)$", status, re.M)
+    return int(found[1]) if found else pid
 
 
 def read(path: str, most: int = 1 << 20) -> str:
