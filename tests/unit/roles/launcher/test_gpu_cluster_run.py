@@ -227,6 +227,7 @@ def test_all_reasons_at_once(cluster: Any) -> None:
         (["--mode", "elastic", "--min-nodes", "4"], "--min-nodes 4: give 1 to 3, the most nodes of this job"),
         (["--mode", "elastic", "--max-nodes", "9"], "--max-nodes 9: give 1 to 3, the nodes of this job"),
         (["--mode", "elastic", "--max-restarts", "-1"], "--max-restarts -1: give 0 or more"),
+        (["--controller", "gloo"], "--controller needs --mode horovod"),
     ],
 )
 def test_a_wrong_value_is_refused(cluster: Any, arguments: list[str], reason: str) -> None:
@@ -316,6 +317,52 @@ def test_mpirun_runs_on_the_first_node_only(cluster: Any) -> None:
     assert [len(program.node_commands(job, 29500)) for job in jobs] == [1, 0, 0]
     command = program.node_commands(jobs[0], 29500)[0].argv
     assert words(command, "--host") == "localhost:2,192.0.2.12:1,192.0.2.13:2" and words(command, "-np") == "5"
+
+
+def test_the_controller_of_horovod_decides_what_starts_the_ranks(cluster: Any) -> None:
+    jobs = planned(cluster, "--mode", "horovod", "train.py")
+    assert program.node_commands(jobs[0], 29500)[0].argv[0] == jobs[0]["mpirun"] and not program.with_gloo(jobs[0])
+    jobs = planned(cluster, "--mode", "horovod", "--controller", "gloo", "--python", "/venv/bin/python", "train.py")
+    assert [len(program.node_commands(job, 29500)) for job in jobs] == [1, 0, 0]
+    start = program.node_commands(jobs[0], 29500)[0]
+    assert start.argv[0] == "/venv/bin/python" and start.argv[-1] == "--rank"
+    assert words(start.argv, "-H") == "192.0.2.11:2,192.0.2.12:1,192.0.2.13:2" and words(start.argv, "-np") == "5"
+    assert words(start.argv, "--ssh-port") == str(cluster.ssh_port)
+    assert start.bare, "horovodrun writes its variables into command lines, secrets of --env included"
+
+
+def test_horovodrun_verifies_host_keys(cluster: Any, tmp_path: Path) -> None:
+    """What stands for Horovod here prints what would run."""
+    for name, text in {
+        "horovod/__init__.py": "",
+        "horovod/runner/__init__.py": "",
+        "horovod/runner/util/__init__.py": "",
+        "horovod/runner/util/remote.py": "SSH_COMMAND_PREFIX = 'ssh -o StrictHostKeyChecking=no'\n",
+        "horovod/runner/launch.py": "import json, sys\nfrom horovod.runner.util import remote\n"
+        "def run_commandline(): print(json.dumps([remote.SSH_COMMAND_PREFIX, *sys.argv[1:]]))\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    jobs = planned(cluster, "--mode", "horovod", "--controller", "gloo", "train.py")
+    argv = [part for part in program.horovodrun_command(jobs[0]) if part != "-I"]
+    environ = {"PYTHONPATH": str(tmp_path), "GLOO_SOCKET_IFNAME": "fab0"}
+    ended = subprocess.run([sys.executable, *argv[1:]], env=environ, capture_output=True, text=True, check=True)
+    ssh, *arguments = json.loads(ended.stdout)
+    assert ssh.startswith("ssh -T ") and "-o StrictHostKeyChecking=yes" in ssh and "BatchMode=yes" in ssh
+    assert arguments[:4] == ["--gloo", "--disable-cache", "--network-interfaces", "fab0"]
+
+
+def test_horovodrun_knows_no_ipv6(cluster: Any) -> None:
+    members = (program.Member("n1", "2001:db8::11", 1), *cluster.members[1:])
+    typed = ("--mode", "horovod", "--controller", "gloo", "train.py")
+    (reason,) = refused(cluster._replace(members=members), *typed)
+    assert reason.startswith("--controller gloo: n1 has the address 2001:db8::11") and "--controller mpi" in reason
+
+
+def test_ranks_of_horovodrun_get_the_names_that_torch_knows() -> None:
+    given = {"HOROVOD_RANK": "3", "HOROVOD_SIZE": "5", "HOROVOD_LOCAL_RANK": "0", "HOROVOD_LOCAL_SIZE": "2"}
+    assert program.from_mpi(given) == {"RANK": "3", "WORLD_SIZE": "5", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2"}
+    assert program.hello(given) == {"rank": 3, "local_rank": 0, "attempt": 0}
 
 
 def test_ranks_of_mpirun_get_the_names_that_torch_knows() -> None:
