@@ -72,6 +72,10 @@ options:
     description: Use O(index_url) only if pip's configuration on the node names no index and no folder with wheels.
     type: bool
     default: false
+  wheels:
+    description: A folder on the node with further wheels, which pip takes beside those of the source.
+    type: str
+    default: ""
   proxy:
     description: The proxy through which pip reaches the index, as C(http://HOST:PORT).
     type: str
@@ -207,6 +211,7 @@ def main() -> None:
             "find_links": {"type": "str", "default": ""},
             "index_url": {"type": "str", "default": ""},
             "prefer_pip_configuration": {"type": "bool", "default": False},
+            "wheels": {"type": "str", "default": ""},
             "proxy": {"type": "str", "default": ""},
             "install_timeout_seconds": {"type": "int", "default": 3600},
             "verify_timeout_seconds": {"type": "int", "default": 300},

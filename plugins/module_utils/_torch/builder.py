@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.deadline import CommandError, run
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch import pip, verify
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch import horovod, pip, verify
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.lock import (
     Locked,
     missing_locked,
@@ -137,7 +137,20 @@ def build(
         raise BuildError(f"the lock does not fit together. Fix: complete it, or remove it. {error}") from None
     label(path)
     out = run([inside, "-I", "-c", verify.PROGRAM], limits.verify, "the import of torch", [guard])
-    return verified(out, requirements)
+    found = verified(out, requirements)
+    if any(requirement.name == "horovod" for requirement in requirements):
+        out = run([inside, "-I", "-c", horovod.PROGRAM], limits.verify, "the import of Horovod", [guard])
+        found["horovod"] = with_horovod(out)
+    return found
+
+
+def with_horovod(out: str) -> dict[str, Any]:
+    """What the import of Horovod said, when it is what is wanted."""
+    said: dict[str, Any] = json.loads(out.strip().splitlines()[-1])
+    wrong = horovod.problems(said)
+    if wrong:
+        raise BuildError("; ".join(wrong))
+    return said
 
 
 def verified(out: str, requirements: Sequence[Requirement]) -> dict[str, Any]:

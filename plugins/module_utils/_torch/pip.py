@@ -28,11 +28,15 @@ _PIP_VERSION = re.compile(r"^pip (\d+)\.(\d+)\S*")
 
 @dataclass(frozen=True)
 class Source:
-    """Where packages come from. Both empty: what pip on the node is configured for. ``proxy`` is used when given."""
+    """Where packages come from. Both empty: what pip on the node is configured for. ``proxy`` is used when given.
+
+    ``wheels`` is a folder of the node with further ones, which were built here.
+    """
 
     find_links: str = ""
     index_url: str = ""
     proxy: str = ""
+    wheels: str = ""
 
     @property
     def local(self) -> bool:
@@ -42,6 +46,7 @@ class Source:
     def arguments(self) -> list[str]:
         """The options that name the source."""
         options = ["--proxy", self.proxy] if self.proxy else []
+        options += ["--find-links", self.wheels] if self.wheels else []
         if self.find_links:
             return [*options, "--no-index", "--find-links", self.find_links]
         return [*options, "--index-url", self.index_url] if self.index_url else options

@@ -18,7 +18,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _pip_
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import file_lock
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.deadline import CommandError
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._dnf.system import read_text
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch import adoption, builder
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch import adoption, builder, horovod
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.environment import (
     Decision,
     Wanted,
@@ -66,6 +66,7 @@ WARN_WAITED = "Waited %.0f s for another run that held %s: %s."
 ERR_WAIT = "wait_seconds = %d: expected 0 to %d"
 #: A day: whoever waits longer has a stuck process.
 MOST_WAIT_SECONDS = 86400
+ERR_HOROVOD = "Horovod was not built: %s. The environment in use was not changed."
 ERR_UNRESOLVED = "The packages could not be resolved: %s. Nothing was changed."
 
 #: What a step may raise that is a reason to keep what is in use.
@@ -120,7 +121,7 @@ def read_inputs(params: Mapping[str, Any]) -> Inputs:
     home = os.path.expanduser("~")
     if params.get("prefer_pip_configuration") and _pip_settings.names_a_source(os.environ, home, read_text):
         params = {**params, "index_url": ""}
-    source = Source(params["find_links"], params["index_url"], params["proxy"])
+    source = Source(params["find_links"], params["index_url"], params["proxy"], params.get("wheels", ""))
     return Inputs(params, requirements, locked, source)
 
 
@@ -174,6 +175,41 @@ def resolved(params: Mapping[str, Any], tmpdir: str) -> dict[str, Any]:
     except STEP_ERRORS as error:
         raise RefusedError(ERR_UNRESOLVED % error) from None
     return {"changed": False, "lock": text, "packages": packages}
+
+
+def horovod_wheel(params: Mapping[str, Any], check_mode: bool) -> dict[str, Any]:
+    """What horovod_wheel returns; raises ``RefusedError`` when it cannot be built."""
+    inputs = read_inputs({**params, "requirements": [params["torch"]]})
+    wish = horovod.Wish(
+        version=params["version"],
+        sha256=params["sha256"],
+        local=params["local_version"],
+        torch=params["torch"],
+        python=params["python"],
+        mpi_prefix=params["mpi_prefix"],
+    )
+    found = horovod.find(params["folder"], wish)
+    if found or check_mode:
+        return {"changed": not found, "wheel": found}
+    if not os.access(wish.python, os.X_OK):
+        raise RefusedError(ERR_NO_PYTHON % wish.python)
+    os.umask(0o022)
+    store = Store(params["prefix"])
+    work = f"{store.prefix}-horovod-build"
+    try:
+        check_source(inputs.source)
+        os.makedirs(store.parent, mode=0o755, exist_ok=True)
+        with alone(store, params["wait_seconds"]) as (guard, _warnings):
+            end_processes_of(work)
+            shutil.rmtree(work, ignore_errors=True)
+            os.mkdir(work, 0o755)
+            try:
+                built_one = horovod.build(work, wish, inputs.source, params["timeout_seconds"], [guard])
+                return {"changed": True, "wheel": horovod.keep(params["folder"], built_one)}
+            finally:
+                shutil.rmtree(work, ignore_errors=True)
+    except STEP_ERRORS as error:
+        raise RefusedError(ERR_HOROVOD % error) from None
 
 
 def check_source(source: Source) -> None:
