@@ -22,7 +22,8 @@ class Flavour:
 
     ``of_bookworm``: packages of Debian 12 that are unpacked into the image besides.  ``daemons``: packages of what
     CentOS runs on every machine, and only the virtual machine can run: auditd, without which the kernel drops denials
-    of SELinux, and tuned, which would set the parameters of the whole kernel.
+    of SELinux, and tuned, which would set the parameters of the whole kernel; and a file server of NFS, whose kernel
+    part no container has.
     """
 
     el: int
@@ -38,9 +39,10 @@ PYTHON_3_11 = (
     *("python3-pip-whl", "python3-setuptools-whl"),
 )
 TUNED = ("tuned", "python3-linux-procfs", "python3-pyudev", "python3-six")
+FILE_SERVER = "nfs-kernel-server"
 FLAVOURS = {
-    9: Flavour(9, BOOKWORM, ("auditd", "libauparse0", *TUNED)),
-    10: Flavour(10, "trixie", ("auditd", "libauparse0t64", *TUNED), PYTHON_3_11),
+    9: Flavour(9, BOOKWORM, ("auditd", "libauparse0", FILE_SERVER, *TUNED)),
+    10: Flavour(10, "trixie", ("auditd", "libauparse0t64", FILE_SERVER, *TUNED), PYTHON_3_11),
 }
 DEFAULT = 9
 
