@@ -23,16 +23,17 @@ _OF_INVENTORIES = ("group_vars", "host_vars")
 _OF_PROJECTS = "ansible.cfg"
 
 
-def beside(sources: Sequence[str], working: str) -> str:
+def beside(sources: Sequence[str], working: str, kind: str = FOLDER) -> str:
     """The folder for the reports of these inventories.  working: the folder in which a list of hosts was given.
 
-    Several inventories have the folder of the first, with the names of all of them.
+    kind: the name of the folder for all inventories.  Several have the folder of the first, with the names of all of
+    them.
     """
     found = [_of(source) for source in sources if os.path.exists(source)]
     if not found:
-        return os.path.join(working, FOLDER, "hosts") if any(sources) else ""
+        return os.path.join(working, kind, "hosts") if any(sources) else ""
     name = "+".join(name for _folder, name in found)
-    return os.path.join(found[0][0], FOLDER, name[:MOST_CHARACTERS])
+    return os.path.join(found[0][0], kind, name[:MOST_CHARACTERS])
 
 
 def part(folder: str, *, check_mode: bool, limited: bool) -> str:
