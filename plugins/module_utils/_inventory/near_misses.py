@@ -27,6 +27,9 @@ OWN = "preflight_own_variables"
 PLAYBOOK_VARIABLES = (
     *("rebuild_hosts", "rebuild_accept_host_keys", "revoke_hosts", "revoke_host_keys"),
     "discover_leave_out",
+    *("kubernetes_image", "kubernetes_command", "kubernetes_hosts", "kubernetes_name", "kubernetes_namespace"),
+    *("kubernetes_rdma_resource", "kubernetes_cni", "kubernetes_control_plane", "kubernetes_node_ports"),
+    *("kubernetes_sshd_port", "kubernetes_dest"),
 )
 #: Ansible's own variables for reaching a host over ssh and becoming root there, of all versions from 2.16 on.
 _ANSIBLE = """
