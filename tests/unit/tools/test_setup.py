@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+import zipfile
 from pathlib import Path
 
 import project
@@ -92,6 +93,26 @@ def test_nccl_is_fetched_once_into_a_folder_of_its_own(wheels: Path, monkeypatch
     (folder / "nccl.whl").write_text("half", encoding="utf-8")
     setup.fetch_nccl()
     assert len(fetched) == 2 and (folder / "nccl.whl").read_text(encoding="utf-8") == "whole"
+
+
+def test_the_models_of_kubernetes_are_unpacked_once(wheels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a run that was cut short has left does not count."""
+    fetched: list[list[str]] = []
+
+    def download(pins: list[str], folder: Path) -> None:
+        fetched.append(pins)
+        folder.mkdir()
+        with zipfile.ZipFile(folder / "models.whl", "w") as archive:
+            archive.writestr("models/one.py", "ONE = 1\n")
+
+    monkeypatch.setattr(setup, "download_kubernetes_models", download)
+    folder = setup.fetch_kubernetes_models()
+    assert setup.fetch_kubernetes_models() == folder and folder.parent == wheels.parent
+    assert fetched == [setup.read_pins(setup.KUBERNETES)]
+    assert [path.name for path in folder.iterdir()] == ["models"]
+    folder.rename(folder.with_name(f"{folder.name}.new"))
+    setup.fetch_kubernetes_models()
+    assert len(fetched) == 2 and [path.name for path in folder.iterdir()] == ["models"]
 
 
 def test_damaged_folder_is_fetched_again(wheels: Path) -> None:

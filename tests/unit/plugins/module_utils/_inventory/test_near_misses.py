@@ -179,7 +179,9 @@ def test_the_variables_of_the_playbooks_are_known() -> None:
     used = set()
     for playbook in sorted((ROOT / "playbooks").glob("*.yml")):
         used |= set(
-            re.findall(r"\b((?:rebuild|revoke|discover|kubernetes)_\w+) *(?:\||\}\})", playbook.read_text(encoding="utf-8"))
+            re.findall(
+                r"\b((?:rebuild|revoke|discover|kubernetes)_\w+) *(?:\||\}\})", playbook.read_text(encoding="utf-8")
+            )
         )
         assert yaml.safe_load(playbook.read_text(encoding="utf-8"))
     filters = {path.stem for path in (ROOT / "plugins" / "filter").iterdir()}
