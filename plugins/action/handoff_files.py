@@ -15,7 +15,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.repor
 from ansible_collections.baremetal.gpu_cluster.plugins.plugin_utils import _generated_folder
 
 ARGUMENT_SPEC = {
-    "name": {"type": "str", "required": True, "choices": ["kubernetes", "slurm"]},
+    "name": {"type": "str", "required": True, "choices": ["host_lists", "kubernetes", "slurm"]},
     "files": {"type": "dict", "required": True},
     "dest": {"type": "str", "default": ""},
 }

@@ -23,7 +23,7 @@ options:
   name:
     description: For what the files are. It is the name of the playbook, too.
     type: str
-    choices: [kubernetes, slurm]
+    choices: [host_lists, kubernetes, slurm]
     required: true
   files:
     description: Names of files, and their texts. Every file must be of a kind in which a line with C(#) is a comment.
