@@ -228,6 +228,43 @@ def test_all_reasons_at_once(cluster: Any) -> None:
         (["--mode", "elastic", "--max-nodes", "9"], "--max-nodes 9: give 1 to 3, the nodes of this job"),
         (["--mode", "elastic", "--max-restarts", "-1"], "--max-restarts -1: give 0 or more"),
         (["--controller", "gloo"], "--controller needs --mode horovod"),
+        (["--rendezvous-host", "n3"], "--rendezvous-host needs --mode elastic"),
+        (["--rendezvous", "etcd"], "--rendezvous needs --mode elastic"),
+        (["--spares", "1"], "--spares needs --mode elastic"),
+        (
+            ["--mode", "elastic", "--rendezvous-host", "n9"],
+            "--rendezvous-host: 'n9' is no member, these are: n1, n2, n3",
+        ),
+        (
+            ["--mode", "elastic", "--rendezvous-host", "n3"],
+            "--rendezvous-host: n3 would have ranks too, and its loss would end both: take it out of the nodes "
+            "(--exclude n3), or give a member that is not among them",
+        ),
+        (
+            ["--mode", "elastic", "--rendezvous", "zookeeper"],
+            "--rendezvous 'zookeeper': give c10d, etcd, or etcd://A,B,C[:PORT]",
+        ),
+        (
+            ["--mode", "elastic", "--rendezvous", "c10d://n1"],
+            "--rendezvous 'c10d://n1': give c10d, etcd, or etcd://A,B,C[:PORT]",
+        ),
+        (
+            ["--mode", "elastic", "--rendezvous", "etcd"],
+            "--rendezvous etcd: this cluster has no etcd (no key `etcd` in /etc/gpu-cluster/cluster.json): run "
+            "site.yml with role etcd enabled, or give --rendezvous-host NODE",
+        ),
+        (
+            ["--mode", "elastic", "--spares", "3"],
+            "--spares 3: give 0 to 2, at least one of the 3 nodes has ranks",
+        ),
+        (
+            ["--mode", "elastic", "--spares", "1", "--max-nodes", "2"],
+            "--max-nodes and --spares: give one of them, nodes without spares are the most that have ranks",
+        ),
+        (
+            ["--mode", "elastic", "--spares", "1", "--min-nodes", "3"],
+            "--min-nodes 3: give 1 to 2, the most nodes of this job",
+        ),
     ],
 )
 def test_a_wrong_value_is_refused(cluster: Any, arguments: list[str], reason: str) -> None:
@@ -290,6 +327,139 @@ def test_only_the_first_node_hosts_an_elastic_rendezvous(cluster: Any) -> None:
     assert words(first, "--rdzv-id") == words(second, "--rdzv-id") == jobs[0]["id"]
     start = program.node_commands(jobs[0], 29501)[0]
     assert start.variables == {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": "10"}
+
+
+def test_a_host_without_ranks_has_the_rendezvous(cluster: Any) -> None:
+    """It needs torch, and neither the folder nor the script of the job."""
+    arguments = ("--mode", "elastic", "--nodes", "n1,n2", "--rendezvous-host", "n3", "--python", "/x/python")
+    *workers, host = planned(cluster, *arguments, "train.py")
+    assert [job["name"] for job in workers] == ["n1", "n2"] and host["name"] == "n3"
+    for job in workers:
+        command = program.torchrun_command(job, 29501)
+        assert words(command, "--rdzv-endpoint") == "192.0.2.13:29501" and words(command, "--nnodes") == "1:2"
+        assert words(command, "--rdzv-conf").startswith("is_host=false,")
+    assert [job["holds"] for job in (*workers, host)] == [False, False, True]
+    (store,) = program.node_commands(host, 29501)
+    assert store.argv[:2] == ["/x/python", "-c"] and store.argv[3:] == ["192.0.2.13", "29501"]
+    assert "is_master=True, wait_for_workers=False" in store.argv[2]
+    assert host["cwd"] == "/" and host["script"] == "" and host["world_size"] == 3
+    assert json.loads(program.about(host)) == {**json.loads(program.about(workers[0])), "part": "rendezvous"}
+    assert json.loads(program.about(host))["nodes"] == 3
+
+
+ETCD = {
+    "endpoints": ["192.0.2.11:2379", "192.0.2.12:2379", "192.0.2.13:2379"],
+    "ca": "/etc/gpu-cluster/etcd/ca.crt",
+    "cert": "/etc/gpu-cluster/etcd/client.crt",
+    "key": "/etc/gpu-cluster/etcd/client.key",
+}
+
+
+@pytest.fixture
+def with_etcd(tmp_path: Path) -> Any:
+    path = tmp_path / "with-etcd.json"
+    path.write_text(json.dumps({**CLUSTER, "etcd": ETCD}))
+    return program.read_cluster(str(path))
+
+
+@pytest.mark.parametrize(
+    ("typed", "endpoints"),
+    [
+        ("etcd", "192.0.2.11:2379,192.0.2.12:2379,192.0.2.13:2379"),
+        ("etcd://n1,n3", "192.0.2.11:2379,192.0.2.13:2379"),
+        ("etcd://n[1-2],192.0.2.99:12379", "192.0.2.11:12379,192.0.2.12:12379,192.0.2.99:12379"),
+    ],
+)
+def test_a_rendezvous_in_etcd(with_etcd: Any, typed: str, endpoints: str) -> None:
+    jobs = planned(with_etcd, "--mode", "elastic", "--rendezvous", typed, "train.py")
+    command = program.torchrun_command(jobs[0], 0)
+    assert words(command, "--rdzv-backend") == "gpu-cluster-etcd" and words(command, "--rdzv-endpoint") == endpoints
+    assert words(command, "--rdzv-conf") == (
+        "last_call_timeout=5,ca=/etc/gpu-cluster/etcd/ca.crt,cert=/etc/gpu-cluster/etcd/client.crt,"
+        "key=/etc/gpu-cluster/etcd/client.key"
+    )
+    assert not any(job["holds"] for job in jobs)
+    assert words(program.torchrun_command(jobs[0], 0, 2), "--rdzv-id") == f"{jobs[0]['id']}.2"
+
+
+def test_members_of_etcd_that_are_none(with_etcd: Any) -> None:
+    arguments = ("--mode", "elastic", "--rendezvous", "etcd://n1,n9:99999", "--rendezvous-host", "n2", "--nodes", "n1")
+    assert refused(with_etcd, *arguments, "train.py") == [
+        "--rendezvous-host and --rendezvous etcd: give one of them",
+        "--rendezvous: 'n9' is neither a member nor an address; members: n1, n2, n3",
+        "--rendezvous: port 99999 is none, give 1 to 65535",
+    ]
+
+
+def test_a_node_without_the_plugin_or_the_files_of_etcd_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program, "PLUGIN", str(tmp_path))
+    assert program.plugin_problems() == [
+        f"{tmp_path} has no gpu_cluster_etcd.py and no gpu_cluster_etcd-*.dist-info/entry_points.txt, torchrun's "
+        "plugin for etcd: run site.yml with --tags launcher"
+    ]
+    (tmp_path / "gpu_cluster_etcd.py").touch()
+    (tmp_path / "gpu_cluster_etcd-0.1.0.dist-info").mkdir()
+    (tmp_path / "gpu_cluster_etcd-0.1.0.dist-info" / "entry_points.txt").touch()
+    assert program.plugin_problems() == []
+    assert program.etcd_problems(ETCD, 20) == [
+        f"{ETCD[part]} can't be read: run site.yml with --tags etcd" for part in ("ca", "cert", "key")
+    ]
+
+
+def test_one_member_of_etcd_that_answers_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {part: str(tmp_path / part) for part in ("ca", "cert", "key")}
+    for path in files.values():
+        Path(path).touch()
+    etcd = {**ETCD, **files}
+    monkeypatch.setattr(program, "ask_etcd", lambda where, _etcd, _seconds: "" if "12:" in where else f"{where}: no")
+    assert program.etcd_problems(etcd, 20) == []
+    monkeypatch.setattr(program, "ask_etcd", lambda where, _etcd, _seconds: f"{where}: no")
+    assert program.etcd_problems({**etcd, "endpoints": ["a:1", "b:2"]}, 20) == [
+        "no member of etcd answers for a majority: a:1: no; b:2: no"
+    ]
+
+
+def test_what_etcd_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[Any, ...]] = []
+    status = 200
+
+    class Connection:
+        def __init__(self, host: str, port: int, **_options: Any) -> None:
+            asked.append((host, port))
+
+        def request(self, *request: Any) -> None:
+            asked.append(request[:3])
+
+        def getresponse(self) -> Any:
+            return SimpleNamespace(status=status)
+
+        def close(self) -> None:
+            pass
+
+    context = SimpleNamespace(load_cert_chain=lambda *_files: None)
+    monkeypatch.setattr(program.ssl, "create_default_context", lambda cafile: context)
+    monkeypatch.setattr(program.http.client, "HTTPSConnection", Connection)
+    assert program.ask_etcd("[2001:db8::1]:2379", ETCD, 1) == ""
+    assert asked == [("2001:db8::1", 2379), ("POST", "/v3/kv/range", '{"key": "Z3B1LWNsdXN0ZXIvaGVsbG8="}')]
+    status = 503
+    assert program.ask_etcd("n1:2379", ETCD, 1) == "n1:2379 answers with status 503"
+
+
+def test_the_plugin_is_seen_by_torchrun_and_not_by_the_script() -> None:
+    assert program.with_plugin({"PYTHONPATH": "/mine"})["PYTHONPATH"] == f"{program.PLUGIN}:/mine"
+    assert program.with_plugin({"A": "1"}) == {"A": "1", "PYTHONPATH": program.PLUGIN}
+    assert program.without_plugin({"PYTHONPATH": f"{program.PLUGIN}:/mine"}) == {"PYTHONPATH": "/mine"}
+    assert program.without_plugin({"PYTHONPATH": program.PLUGIN, "A": "1"}) == {"A": "1"}
+
+
+def test_spares_are_the_last_nodes(cluster: Any) -> None:
+    jobs = planned(cluster, "--mode", "elastic", "--spares", "1", "train.py")
+    assert len(jobs) == 3 and {job["world_size"] for job in jobs} == {3}
+    assert {words(program.torchrun_command(job, 1), "--nnodes") for job in jobs} == {"1:2"}
+    text = program.describe(jobs)
+    assert "2 nodes, 3 ranks" in text and "n3 (192.0.2.13), a spare:" in text and "n2 (192.0.2.12):" in text
 
 
 def test_torchrun_gives_ranks_the_same_grace(cluster: Any) -> None:
@@ -1098,6 +1268,218 @@ def test_an_elastic_job_has_the_code_of_the_rank_that_used_up_the_restarts(clust
     assert not running.launcher.stopping
     running.launcher.on_ended(running.launcher.nodes[1], 1, 0, ["torchrun gives up"], 0)
     assert running.launcher.verdict() == 7
+
+
+HOSTED = ("--mode", "elastic", "--nodes", "n1,n2", "--rendezvous-host", "n3")
+
+
+def starts(running: Connected) -> list[str]:
+    return [name for name, order in running.sent if order == "start"]
+
+
+def test_with_a_rendezvous_elsewhere_the_first_node_is_like_the_others(cluster: Any) -> None:
+    running = Connected(cluster, *HOSTED)
+    running.launcher.gone(running.launcher.nodes[0], "no power")
+    assert not running.launcher.stopping and "n1 was lost: no power; the job goes on with 1 nodes" in running.said[0]
+
+
+@pytest.mark.parametrize("how", ["node", "store"])
+def test_the_loss_of_the_rendezvous_ends_the_job_and_is_named(cluster: Any, how: str) -> None:
+    running = Connected(cluster, *HOSTED)
+    host = running.launcher.nodes[2]
+    if how == "node":
+        running.launcher.gone(host, "no power")
+    else:
+        running.launcher.on_ended(host, 0, 9, ["torch is missing"], 0)
+    assert running.launcher.verdict() == 75
+    assert (
+        running.said[0]
+        == {
+            "node": "n3 was lost: no power; the job can't go on: it holds the rendezvous",
+            "store": "the rendezvous on n3 ended with signal 9 (SIGKILL), the job can't go on; its last lines:\n"
+            "    torch is missing",
+        }[how]
+    )
+
+
+def test_the_host_of_the_rendezvous_does_not_count_as_a_node(cluster: Any) -> None:
+    running = Connected(cluster, *HOSTED, "--min-nodes", "2")
+    running.launcher.gone(running.launcher.nodes[1], "no power")
+    assert running.launcher.verdict() == 75 and "fewer than --min-nodes 2 are left" in running.said[0]
+
+
+def test_the_port_is_that_of_the_host_of_the_rendezvous(cluster: Any) -> None:
+    launcher = program.Launcher(planned(cluster, *HOSTED, "train.py"), 22)
+    for node, port in zip(launcher.nodes, (0, 0, 29504), strict=True):
+        node.state = "connecting"
+        launcher.on_ready(node, [], "", port)
+    sent: list[tuple[str, int]] = []
+    for node in launcher.nodes:
+        node.send = lambda node=node, **order: sent.append((node.name, order["port"]))
+    said: list[str] = []
+    launcher.say = said.append
+    launcher.start()
+    assert sent == [("n3", 29504), ("n1", 29504), ("n2", 29504)]
+    assert ": elastic, 2 nodes, 3 ranks, rendezvous 192.0.2.13:29504 on n3, logs " in said[0]
+
+
+def test_a_job_without_its_rendezvous_does_not_start(cluster: Any) -> None:
+    launcher = program.Launcher(planned(cluster, *HOSTED, "train.py"), 22)
+    for node in launcher.nodes:
+        node.state = "ready"
+    launcher.nodes[2].state, launcher.nodes[2].problems = "lost", ["no route"]
+    with pytest.raises(program.Refused) as caught:
+        launcher.start()
+    assert caught.value.code == 69 and caught.value.reasons == ["n3: no route"]
+
+
+def test_no_node_is_special_with_etcd(with_etcd: Any) -> None:
+    running = Connected(with_etcd, "--mode", "elastic", "--rendezvous", "etcd", "--min-nodes", "2")
+    running.launcher.gone(running.launcher.nodes[0], "no power")
+    assert not running.launcher.stopping and running.said[0].startswith("n1 was lost: no power; the job goes on")
+    launcher = running.launcher
+    launcher.on_etcd(launcher.nodes[1], "")
+    assert not launcher.stopping
+    launcher.on_etcd(launcher.nodes[1], "no member of etcd answers for a majority: a:1: no")
+    assert launcher.verdict() == 75
+    assert running.said[1] == (
+        "the rendezvous in etcd is lost, the job can't go on: n2: no member of etcd answers for a majority: a:1: no"
+    )
+
+
+def with_spare(cluster: Any) -> Connected:
+    """n1 and n2 run, n3 waits."""
+    running = Connected(cluster, "--mode", "elastic", "--spares", "1", "--rendezvous-host", "n4")
+    *workers, spare, _host = running.launcher.nodes
+    running.launcher.started, spare.state = True, "ready"
+    for rank, node in enumerate(workers):
+        running.launcher.on_rank(node, rank, 0)
+    return running
+
+
+@pytest.fixture
+def four(cluster: Any) -> Any:
+    return cluster._replace(members=(*cluster.members, program.Member("n4", "192.0.2.14", 1)))
+
+
+@pytest.fixture
+def spared(four: Any, monkeypatch: pytest.MonkeyPatch) -> Connected:
+    choose = program.choose_members
+    monkeypatch.setattr(program, "choose_members", lambda cluster, _names, *rest: choose(cluster, "n1,n2,n3", *rest))
+    return with_spare(four)
+
+
+def test_a_spare_steps_in_for_a_lost_node_which_comes_back_as_a_spare(spared: Connected) -> None:
+    launcher = spared.launcher
+    first, _second, spare, _host = launcher.nodes
+    launcher.gone(first, "no power")
+    assert spared.said == ["n1 was lost: no power; n3 steps in for it"] and starts(spared) == ["n3"]
+    assert spare.state == "running"
+    first.state = "connecting"
+    launcher.on_ready(first, [], "", 0)
+    assert spared.said[1] == "n1 is back, as a spare" and first.state == "ready" and starts(spared) == ["n3"]
+    launcher.gone(spare, "no power")
+    assert spared.said[2] == "n3 was lost: no power; n1 steps in for it"
+
+
+def test_the_loss_of_a_spare_is_none_of_the_job(spared: Connected) -> None:
+    spared.launcher.gone(spared.launcher.nodes[2], "no power")
+    assert spared.said == ["n3 was lost: no power; it was a spare, so the job goes on as before"]
+    assert not spared.launcher.stopping and not starts(spared)
+
+
+def test_a_spare_steps_in_for_a_node_that_fails_first_again(spared: Connected) -> None:
+    """Ranks of others fail too, because they miss the first one: that is no fault of their nodes."""
+    launcher = spared.launcher
+    first, second, spare, _host = launcher.nodes
+    for attempt in range(2):
+        assert first.state == "running"
+        spared.fails(0, 0, 7)
+        if attempt == 0:
+            spared.fails(1, 1, 1)
+            launcher.on_rank(first, 0, 1)
+            launcher.on_rank(second, 1, 1)
+    assert first.state == "out" and spare.state == "running" and starts(spared) == ["n3"]
+    assert "n1 has failed 2 times, n3 steps in for it" in spared.said[-1]
+    assert (first.faults, second.faults) == (2, 0)
+
+
+def test_who_fails_because_a_node_was_lost_has_no_fault(spared: Connected) -> None:
+    launcher = spared.launcher
+    spared.fails(1, 1, 1)
+    launcher.gone(launcher.nodes[0], "no power")
+    assert launcher.nodes[1].faults == 0
+    spared.fails(1, 1, 1)
+    assert launcher.nodes[1].faults == 0
+
+
+def test_when_torchrun_itself_breaks_all_start_again_under_another_name(cluster: Any) -> None:
+    """torch closes a rendezvous that one of its torchruns leaves with an error."""
+    running = Connected(cluster, "--mode", "elastic", "--max-restarts", "1")
+    launcher = running.launcher
+    turns: list[int] = []
+    for number, node in enumerate(launcher.nodes):
+        launcher.on_rank(node, number, 0)
+        node.send = lambda **order: turns.append(order.get("turn", -1))
+    launcher.on_ended(launcher.nodes[1], 1, 0, ["RendezvousTimeoutError"], 0)
+    assert turns == [1, 1, 1] and not launcher.stopping and "; all nodes start again (1 of 1 times)" in running.said[0]
+    # The others have found the rendezvous closed before they were told.
+    launcher.on_ended(launcher.nodes[2], 1, 0, ["RendezvousClosedError"], 0)
+    assert launcher.nodes[2].state == "running" and turns == [1, 1, 1]
+    launcher.on_rank(launcher.nodes[1], 1, 0)
+    launcher.on_ended(launcher.nodes[1], 1, 0, ["RendezvousTimeoutError"], 1)
+    assert launcher.verdict() == 1 and "RendezvousTimeoutError" in running.said[1]
+
+
+def test_a_node_that_comes_back_without_torch_is_left_out(cluster: Any) -> None:
+    running = Connected(cluster, "--mode", "elastic")
+    launcher = running.launcher
+    launcher.on_rank(launcher.nodes[0], 0, 0)
+    launcher.on_rank(launcher.nodes[1], 1, 0)
+    launcher.on_ended(launcher.nodes[2], 1, 0, ["No module named torch"], 0)
+    assert launcher.nodes[2].state == "out" and not launcher.stopping
+    assert "No rank has started there: the job goes on without n3" in running.said[0]
+
+
+def test_a_job_is_done_when_all_who_are_left_are(cluster: Any) -> None:
+    """torchrun would wait 300 seconds for a node that was lost at the end."""
+    running = Connected(cluster, *HOSTED)
+    launcher = running.launcher
+    first, second, _host = launcher.nodes
+    launcher.on_rank(first, 0, 0)
+    launcher.on_rank(first, 1, 0)
+    launcher.on_rank(second, 2, 0)
+    for rank in (0, 1):
+        launcher.on_exit(first, rank, 0, 0, [], "/logs/x")
+    assert first.finished and not second.finished and not launcher.done()
+    launcher.gone(second, "no power")
+    assert launcher.done()
+    # What has come back since then waits for nobody.
+    second.state = "connecting"
+    launcher.on_ready(second, [], "", 0)
+    assert launcher.done() and not starts(running)
+
+
+def test_a_rank_that_fails_when_others_have_ended_ends_the_job(cluster: Any) -> None:
+    """Nobody is left with whom it could start again."""
+    running = Connected(cluster, *HOSTED)
+    launcher = running.launcher
+    launcher.on_rank(launcher.nodes[0], 0, 0)
+    launcher.on_rank(launcher.nodes[1], 2, 0)
+    launcher.on_ended(launcher.nodes[0], 0, 0, [], 0)
+    assert not launcher.done()
+    running.fails(1, 2, 7)
+    assert launcher.verdict() == 7
+
+
+def test_any_rank_wakes_the_others_when_a_node_is_lost(cluster: Any) -> None:
+    running = Connected(cluster, *HOSTED)
+    launcher = running.launcher
+    launcher.on_rank(launcher.nodes[1], 2, 0)
+    launcher.restarted = time.monotonic() - 100
+    launcher.gone(launcher.nodes[0], "no power")
+    launcher.nudge()
+    assert running.sent == [("n2", "restart")]
 
 
 def test_ranks_of_mpirun_are_stopped_before_mpirun(cluster: Any) -> None:

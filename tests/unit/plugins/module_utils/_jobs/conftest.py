@@ -61,11 +61,14 @@ class RunningJob:
             "logs": str(folder / "elsewhere"),
             "share": False,
             "hang_help": False,
+            "etcd": {},
+            "holds": True,
+            "store": False,
             "lost_after": 600,
             "grace": 1,
         }
         digest = hashlib.sha256(self.program.read_bytes()).hexdigest()
-        for order in ({"do": "job", "job": given, "digest": digest}, {"do": "start", "port": 29500}):
+        for order in ({"do": "job", "job": given, "digest": digest}, {"do": "start", "port": 29500, "turn": 0}):
             assert self.agent.stdin is not None
             self.agent.stdin.write(json.dumps(order).encode() + b"\n")
             self.agent.stdin.flush()

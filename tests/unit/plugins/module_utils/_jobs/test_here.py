@@ -71,6 +71,11 @@ def test_another_job_also_before_it_has_used_a_gpu() -> None:
     assert busy(*rows, apps=(App(1, 80, "python", 1),))["problems"] == [here.ERR_JOB % ("1", OTHER, "root", OTHER)]
 
 
+def test_a_rendezvous_without_ranks_uses_no_gpu() -> None:
+    holder = Process(8, 1, 0, 1.0, "python3", (*AGENT, OTHER, '{"part": "rendezvous"}'), "")
+    assert busy(holder, agent(9, JOB, 50.0))["problems"] == []
+
+
 def test_of_two_jobs_at_once_one_starts() -> None:
     assert busy(agent(8, OTHER, 60.0), agent(9, JOB, 50.0))["problems"] == []
     assert busy(agent(8, OTHER, 50.0), agent(9, JOB, 50.0))["problems"] == []
