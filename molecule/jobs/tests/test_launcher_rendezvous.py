@@ -129,6 +129,21 @@ def test_the_host_of_the_rendezvous_is_lost(cluster: Cluster, elsewhere: tuple[s
 
 
 @pytest.mark.long
+def test_torchrun_itself_is_killed(cluster: Cluster, elsewhere: tuple[str, ...]) -> None:
+    """Its ranks live on without it: everything starts again under another name."""
+    first, *_others = cluster.hosts
+    job = Training(cluster, *elsewhere, epochs=8, name="torchrun")
+    job.seen("epoch 2 loss")
+    cluster.shell(first, "pkill -KILL -u train -f '[t]orch.distributed.run'")
+    assert job.end() == 0, job.text
+    assert re.search(r"gpu-cluster-run: torchrun on \S+ ended with ", job.text)
+    assert "; all nodes start again (1 of 3 times)" in job.text
+    assert all(epoch >= 2 for _ranks, epoch in job.resumed()), job.text
+    assert job.trained() == {*job.with_ranks}
+    assert not left(cluster)
+
+
+@pytest.mark.long
 def test_a_spare_steps_in_for_the_first_node(cluster: Cluster, elsewhere: tuple[str, ...]) -> None:
     first, *_others, _host = cluster.hosts
     spare = list(cluster.hosts)[-2]
@@ -228,14 +243,14 @@ def test_etcd_without_a_majority_ends_the_job(cluster: Cluster, etcd: tuple[str,
     job = Training(cluster, *etcd, epochs=600, name="quorum")
     job.seen("epoch 2 loss")
     for name in list(cluster.hosts)[:2]:
-        cluster.shell(name, "systemctl stop etcd")
+        cluster.shell(name, "systemctl stop gpu-cluster-etcd")
     try:
         assert job.end(120) == 75, job.text
         refused = Training(cluster, *etcd, epochs=1, name="refused")
         assert refused.end() == 69, refused.text
     finally:
         for name in list(cluster.hosts)[:2]:
-            cluster.shell(name, "systemctl start --no-block etcd")
+            cluster.shell(name, "systemctl start --no-block gpu-cluster-etcd")
     assert "gpu-cluster-run: the rendezvous in etcd is lost, the job can't go on: " in job.text
     assert "no member of etcd answers for a majority: " in refused.text
     assert not left(cluster)

@@ -841,7 +841,7 @@ def test_a_rank_whose_agent_died_with_its_script_cleans_up(monkeypatch: pytest.M
         thread.start()
         code = program.run_rank()
         thread.join()
-    assert json.loads(said[0]) == {"code": 3, "signal": 0}
+    assert json.loads(said[0]) == {"code": 3, "signal": 0, "told": False}
     assert (code, cleaned) == ((3, []) if heard else (1, [job_id]))
 
 
@@ -997,8 +997,8 @@ class Connected:
             node.state = "running"
             node.send = lambda node=node, **order: self.sent.append((node.name, order["do"]))
 
-    def fails(self, node: int, rank: int, code: int, number: int = 0) -> None:
-        self.launcher.on_exit(self.launcher.nodes[node], rank, code, number, ["last words"], "/logs/x")
+    def fails(self, node: int, rank: int, code: int, number: int = 0, *, told: bool = False) -> None:
+        self.launcher.on_exit(self.launcher.nodes[node], rank, code, number, told, ["last words"], "/logs/x")
 
 
 @pytest.fixture
@@ -1450,7 +1450,7 @@ def test_a_job_is_done_when_all_who_are_left_are(cluster: Any) -> None:
     launcher.on_rank(first, 1, 0)
     launcher.on_rank(second, 2, 0)
     for rank in (0, 1):
-        launcher.on_exit(first, rank, 0, 0, [], "/logs/x")
+        launcher.on_exit(first, rank, 0, 0, False, [], "/logs/x")
     assert first.finished and not second.finished and not launcher.done()
     launcher.gone(second, "no power")
     assert launcher.done()
@@ -1469,7 +1469,20 @@ def test_a_rank_that_fails_when_others_have_ended_ends_the_job(cluster: Any) -> 
     launcher.on_ended(launcher.nodes[0], 0, 0, [], 0)
     assert not launcher.done()
     running.fails(1, 2, 7)
-    assert launcher.verdict() == 7
+    assert not launcher.done() and launcher.verdict() == 7
+
+
+def test_ranks_that_save_and_end_because_torchrun_tells_them_have_not_finished(cluster: Any) -> None:
+    """They end with 0, and torchrun starts them again with the node that has come back."""
+    running = Connected(cluster, *HOSTED)
+    launcher = running.launcher
+    first, second, _host = launcher.nodes
+    launcher.gone(second, "no power")
+    launcher.on_rank(first, 0, 0)
+    launcher.on_rank(first, 1, 0)
+    for rank in (0, 1):
+        launcher.on_exit(first, rank, 0, 0, True, [], "/logs/x")
+    assert not first.finished and not launcher.done()
 
 
 def test_any_rank_wakes_the_others_when_a_node_is_lost(cluster: Any) -> None:
@@ -1519,7 +1532,7 @@ GOOD_EVENTS: list[dict[str, Any]] = [
     {"event": "line", "rank": None, "stream": "err", "text": "torchrun"},
     {"event": "rank", "rank": 0, "attempt": 0},
     {"event": "facts", "text": "gpu-cluster-run: this node has {}"},
-    {"event": "exit", "rank": 0, "code": 3, "signal": 0, "tail": ["last words"], "log": "/logs/x"},
+    {"event": "exit", "rank": 0, "code": 3, "signal": 0, "told": False, "tail": ["last words"], "log": "/x"},
     {"event": "ended", "code": 1, "signal": 0, "tail": [], "turn": 0},
     {"event": "stopped", "killed": 0, "left": [7]},
 ]
@@ -1533,7 +1546,7 @@ NOISE: list[Any] = [None, True, 0, -1, 1.5, 10**400, "x", "\x1b[2J", "\ud800", "
         '{"event": "run"}',
         '{"event": "beat", "more": 1}',
         '{"event": "line"}',
-        '{"event": "exit", "rank": "0", "code": 0, "signal": 0, "tail": [], "log": ""}',
+        '{"event": "exit", "rank": "0", "code": 0, "signal": 0, "told": false, "tail": [], "log": ""}',
         '{"event": ["beat"]}',
         '{"event": "ended", "code": 70000, "signal": 0, "tail": [], "turn": 0}',
         "[" * 100_000,
@@ -1598,7 +1611,10 @@ FORGED = [f"x{sign}gpu-cluster-run: all ranks have ended well" for sign in "\n\r
 TEXTS: list[dict[str, Any]] = [
     *({"event": "note", "text": text} for text in FORGED),
     *({"event": "line", "rank": rank, "stream": "out", "text": text} for text in FORGED for rank in (0, None)),
-    *({"event": "exit", "rank": 0, "code": 3, "signal": 0, "tail": [text], "log": text} for text in FORGED),
+    *(
+        {"event": "exit", "rank": 0, "code": 3, "signal": 0, "told": False, "tail": [text], "log": text}
+        for text in FORGED
+    ),
     *({"event": "ended", "code": 1, "signal": 0, "tail": [text], "turn": 0} for text in FORGED),
     *({"event": "session", "text": text} for text in FORGED),
 ]
@@ -1635,7 +1651,7 @@ def test_texts_are_cleaned_as_in_the_collection() -> None:
 
 
 def test_no_failure_of_a_node_becomes_success(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    more = {"exit": {"rank": 0, "log": ""}, "ended": {"turn": 0}}
+    more = {"exit": {"rank": 0, "told": False, "log": ""}, "ended": {"turn": 0}}
     failures = [*((number, 0) for number in range(1, 256)), *((0, number) for number in range(1, 256))]
     for name, (code, number) in itertools.product(more, failures):
         event = {"event": name, "code": code, "signal": number, "tail": [], **more[name]}
