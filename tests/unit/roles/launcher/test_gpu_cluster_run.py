@@ -250,8 +250,8 @@ def test_all_reasons_at_once(cluster: Any) -> None:
         ),
         (
             ["--mode", "elastic", "--rendezvous", "etcd"],
-            "--rendezvous etcd: this cluster has no etcd (no key `etcd` in /etc/gpu-cluster/cluster.json): run "
-            "site.yml with role etcd enabled, or give --rendezvous-host NODE",
+            "--rendezvous etcd: this cluster has no etcd (no key `etcd` in /etc/gpu-cluster/cluster.json): set "
+            "etcd_members and run site.yml with --tags cluster_firewall,etcd,launcher, or give --rendezvous-host NODE",
         ),
         (
             ["--mode", "elastic", "--spares", "3"],
