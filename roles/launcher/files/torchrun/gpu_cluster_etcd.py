@@ -71,6 +71,7 @@ ERR_TLS_HEAD = "The rendezvous of the job {} cannot be reached: no member of etc
 ERR_REFUSED = "etcd refused a request of the rendezvous of the job {}: {}"
 SAID_NOTHING = "no answer within {:g} seconds"
 SAID_NO_LEADER = "it answers, and has no leader: most members of etcd must be alive and must reach each other"
+SAID_NOT_ASKED = "it was not asked in that time"
 SAID_TOO_MUCH = "an answer of more than {} bytes"
 SAID_NO_JSON = "an answer that is no JSON object, HTTP status {}: {}"
 
@@ -178,6 +179,8 @@ class Gateway:
         self._current = random.randrange(len(self.endpoints))
         #: Since when no member has answered.
         self._silent_since: float | None = None
+        #: What each said last; a request that is tried only once more does not ask all.
+        self._said: dict[Endpoint, _Failed] = {}
         self._open = threading.local()
 
     def call(self, path: str, request: dict[str, Any]) -> dict[str, Any]:
@@ -190,12 +193,13 @@ class Gateway:
             try:
                 answer = self._ask(endpoint, path, request, self._attempt)
                 self._silent_since = None
+                self._said = {}
                 return answer
             except Refused:
                 self._silent_since = None
                 raise
             except _Failed as failed:
-                said[endpoint] = failed
+                said[endpoint] = self._said[endpoint] = failed
             since = self._silent_since or start
             self._silent_since = since
             self._current = (self._current + 1) % len(self.endpoints)
@@ -203,7 +207,8 @@ class Gateway:
                 raise Unreachable(self._text(ERR_TLS_HEAD.format(self.job), said))
             if time.monotonic() >= max(start + self._attempt, since + self._give_up):
                 for endpoint in self.endpoints:
-                    said[endpoint] = self._without_leader(endpoint) or said.get(endpoint, _Failed("not asked"))
+                    before = said.get(endpoint) or self._said.get(endpoint) or _Failed(SAID_NOT_ASKED)
+                    said[endpoint] = self._without_leader(endpoint) or before
                 raise Unreachable(self._text(ERR_HEAD.format(self.job, time.monotonic() - since), said))
             if len(said) == len(self.endpoints):
                 time.sleep(PAUSE_SECONDS)
@@ -252,6 +257,8 @@ class Gateway:
             part = response.read1(65536)
             content += part
             if not part:
+                # Else the connection takes no further request: read1 does not notice the end of an answer.
+                response.close()
                 return content
             if len(content) > MOST_BYTES:
                 raise _Failed(SAID_TOO_MUCH.format(MOST_BYTES))
@@ -261,7 +268,7 @@ class Gateway:
 
 #: Python 3.9 has two names for it.
 _TIMEOUT = (TimeoutError, socket.timeout)
-_CLOSED = (http.client.RemoteDisconnected, ConnectionError, http.client.CannotSendRequest, ssl.SSLEOFError)
+_CLOSED = (http.client.RemoteDisconnected, ConnectionError, ssl.SSLEOFError)
 
 
 def _reason(error: Exception, seconds: float) -> str:
