@@ -40,7 +40,10 @@ ERR_RESTART = (
     "the settings or certificates of this member changed, and it is not restarted, because %s did not answer: fewer "
     "than half would be left. Start these first: systemctl restart gpu-cluster-etcd"
 )
-ERR_NOT_READY = "%s did not get ready within %d seconds: journalctl -u %s shows why"
+ERR_NOT_READY = (
+    "%s knows no leader after %d seconds. journalctl -u %s on it shows why; the ports %d and %d must be open between "
+    "the members (--tags cluster_firewall opens them)"
+)
 ERR_CHANGE = "etcd did not take this host as a member: %s"
 ERR_COMMAND = "'%s' failed: %s"
 
@@ -146,7 +149,8 @@ class Member:
         deadline = time.monotonic() + settings.seconds
         while not self._client.has_leader(settings.members[settings.name]):
             if time.monotonic() > deadline:
-                raise MemberError(ERR_NOT_READY % (settings.name, settings.seconds, settings.unit))
+                ports = (settings.client_port, settings.peer_port)
+                raise MemberError(ERR_NOT_READY % (settings.name, settings.seconds, settings.unit, *ports))
             self._sleep(POLL_SECONDS)
 
     def _join(self, through: str) -> None:
