@@ -23,8 +23,9 @@ END = re.compile(r"rank (\d) weights (\w+) same on (\d) ranks, loss ([\d.]+) to 
 
 
 def settings(cluster: Cluster) -> str:
-    """The variables of the role, for -e."""
-    return json.dumps({"etcd_members": list(cluster.hosts), "gpu_cluster_ports": {"etcd": "2379-2380"}})
+    """The variables of the role, for -e. The authority is not beside the inventory, so that nothing stays there."""
+    variables: dict[str, Any] = {"etcd_members": list(cluster.hosts), "gpu_cluster_ports": {"etcd": "2379-2380"}}
+    return json.dumps({**variables, "etcd_ca_dir": str(cluster.reports / "etcd_ca")})
 
 
 def curl(cluster: Cluster, node: str, path: str, *, port: int = 2379, cert: bool = True, asker: str = "") -> str:
@@ -128,8 +129,8 @@ def prepare(cluster: Cluster) -> None:
 
 def clean(cluster: Cluster) -> None:
     """Nothing of etcd stays on the nodes."""
+    paths = f"{FOLDER} {TLS} /run/gpu-cluster-etcd /var/lib/gpu-cluster-etcd /etc/systemd/system/{UNIT}"
     cluster.everywhere(
-        f"pkill -KILL -u train; systemctl disable --now {UNIT} 2>/dev/null; rm -rf {FOLDER} {TLS} "
-        f"/run/gpu-cluster-etcd /var/lib/gpu-cluster-etcd /etc/systemd/system/{UNIT}; rpm -q etcd >/dev/null && rpm -e etcd; "
-        "systemctl daemon-reload; true"
+        f"pkill -KILL -u train; systemctl disable --now {UNIT} 2>/dev/null; rm -rf {paths}; "
+        "rpm -q etcd > /tmp/lab-etcd && rpm -e etcd; rm -f /tmp/lab-etcd; systemctl daemon-reload; true"
     )
