@@ -63,6 +63,7 @@ _GPUS = Source("gpu_cluster_gpus", -1)
 STANDS_FOR: dict[str, Source] = {
     "cluster_check_user": _USER,
     "cluster_user_name": _USER,
+    "container_runtime_user": _USER,
     "kernel_tuning_login_user": _USER,
     "launcher_user": _USER,
     "preflight_user": _USER,

@@ -13,6 +13,7 @@ from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.addresses import whole_number
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import Problem, shown
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._container_runtime import images
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall import rules as firewall
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files import cluster, environment
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._nccl import settings as nccl
@@ -31,6 +32,9 @@ DAY = 24 * 3600
 #: Numbers that the roles check late or not at all. Upper bounds only tell typing errors, and are ours.
 NUMBERS = {
     "cluster_check_openmpi_deadline_seconds": (1, 7200),
+    "container_runtime_subid_count": (1, 1_000_000),
+    "container_runtime_subid_first": (1, 2**32 - 2),
+    "container_runtime_timeout_seconds": (10, DAY),
     "nvidia_driver_build_timeout_seconds": (60, 14400),
     "nvidia_driver_gpus": (-1, 64),
     "nvidia_driver_reboot_timeout_seconds": (1, DAY),
@@ -86,6 +90,7 @@ RULES: dict[str, Rule] = {
     "cluster_firewall_confirm_seconds": _number("cluster_firewall_confirm_seconds", *firewall.CONFIRM_SECONDS),
     "cluster_user_uid": _number("cluster_user_uid", *PEOPLE),
     "cluster_user_gid": _number("cluster_user_gid", *PEOPLE),
+    images.VARIABLE: images.problems,
     "launcher_environment": lambda value: environment.names(value, "launcher_environment")[1],
     "launcher_host_environment": _host_environment,
     "launcher_rendezvous": cluster.rendezvous_problems,
