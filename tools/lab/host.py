@@ -44,6 +44,7 @@ LIMIT_CEILINGS = {"nofile": 1048576, "nproc": 32768}
 INOTIFY = Path("/proc/sys/fs/inotify/max_user_instances")
 #: The systemd of a node sets it to the highest value there is, which only this machine's own systemd should.
 FILE_MAX = Path("/proc/sys/fs/file-max")
+FUSE = Path("/dev/fuse")
 
 
 @dataclass(frozen=True)
@@ -139,6 +140,11 @@ def restore_settings(folder: Path = RUN, settings: Sequence[Path] = (INOTIFY, FI
 
 def capability_arguments() -> list[str]:
     return ["--cap-add", "ALL", *(word for name in WITHHELD_CAPABILITIES for word in ("--cap-drop", name))]
+
+
+def device_arguments(fuse: Path = FUSE) -> list[str]:
+    """podman in a node keeps images with fuse-overlayfs: the kernel's overlay takes no layers from a node's disk."""
+    return [f"--device={fuse}"] if fuse.exists() else []
 
 
 def cgroup_arguments() -> list[str]:

@@ -42,7 +42,7 @@ def registry_image() -> str | None:
     return os.environ.get("LAB_IMAGE") or None
 
 
-def _digest(parts: list[bytes]) -> str:
+def digest(parts: list[bytes]) -> str:
     whole = hashlib.sha256()
     for part in parts:
         whole.update(len(part).to_bytes(8, "big"))
@@ -68,14 +68,14 @@ def base_reference(flavour: Flavour) -> str:
         BASE_PACKAGES.read_bytes(),
         repr(BASE_OPTIONS).encode(),
     ]
-    return f"localhost/{PREFIX}-base:{_digest(parts)}"
+    return f"localhost/{PREFIX}-base:{digest(parts)}"
 
 
 def node_reference(flavour: Flavour) -> str:
     parts = [base_reference(flavour).encode(), (registry_image() or "").encode(), *map(str.encode, flavour.of_bookworm)]
     for path in _recipe_files(flavour):
         parts += [os.path.relpath(path, RECIPE).encode(), path.read_bytes()]
-    return f"localhost/{PREFIX}-node:{_digest(parts)}"
+    return f"localhost/{PREFIX}-node:{digest(parts)}"
 
 
 def exists(paths: Paths, reference: str) -> bool:

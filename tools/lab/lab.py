@@ -17,8 +17,8 @@ if __package__ in (None, ""):
     # As a script, this folder is first on the path, and `lab` would be this very file.
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from lab import cleanup, host, image, network, nodes, saved_nodes, state
-from lab.settings import FIRST_NODES, MAIN, MAX_NODES, OUTSIDER_LOCK, Node, Paths, here
+from lab import cleanup, host, image, job_image, network, nodes, saved_nodes, state
+from lab.settings import FIRST_NODES, JOB_IMAGE_LOCK, MAIN, MAX_NODES, OUTSIDER_LOCK, Node, Paths, here
 from lab.settings import nodes as numbered
 from lab.shell import LabError, say
 
@@ -37,6 +37,7 @@ def up(paths: Paths, count: int, name: str = MAIN, *, from_saved: bool = False) 
         host.prepare_run_folder()
         state.write_owner(paths)
         paths.wheels.mkdir(parents=True, exist_ok=True)
+        paths.images.mkdir(parents=True, exist_ok=True)
         paths.image_cache.mkdir(parents=True, exist_ok=True)
         changed |= image.ensure(paths)
         inventories = {**state.read_inventories(paths), name: numbered(count, FIRST_NODES[name])}
@@ -243,6 +244,16 @@ def build_image(paths: Paths) -> None:
     print(f"{image.node_reference(paths.flavour)}: {'built' if built else 'cached'}")
 
 
+def build_job_image(paths: Paths) -> None:
+    host.require_root()
+    if state.owner() != paths:
+        raise LabError(NOT_UP)
+    # Takes minutes in which others may use their nodes.
+    with state.lock(JOB_IMAGE_LOCK):
+        built = job_image.ensure(paths)
+    print(f"{job_image.archive(paths)}: {'built' if built else 'cached'}")
+
+
 def status(paths: Paths) -> int:
     host.require_root()
     owner = state.owner()
@@ -307,6 +318,7 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("interface", help="the card's name in the node, such as fab1")
     one.add_argument("--pull", action="store_true", help="take it out again")
     commands.add_parser("image", help="build the image, unless it is cached")
+    commands.add_parser("job-image", help="build the image for jobs in containers, unless it is cached")
     commands.add_parser("status", help="list the nodes")
     one = commands.add_parser("outsider", help="run a command on the fabric as a host that is no member")
     one.add_argument("--address", required=True, help="its address with prefix, such as 198.18.20.200/24")
@@ -345,6 +357,8 @@ def _dispatch(arguments: argparse.Namespace) -> int:
         cable(paths, arguments.node, arguments.interface, pull=arguments.pull)
     elif verb == "image":
         build_image(paths)
+    elif verb == "job-image":
+        build_job_image(paths)
     else:
         pause(paths, arguments.node, verb)
     return 0

@@ -137,6 +137,8 @@ def create(paths: Paths, node: Node, image: str, public_key: str) -> None:
         "--network=none",
         "--no-hosts",
         f"--volume={paths.wheels}:/srv/wheels:ro",
+        f"--volume={paths.images}:/srv/images:ro",
+        *host.device_arguments(),
         "--pull=never",
         image,
         "/sbin/init",

@@ -34,6 +34,7 @@ UNIFIED = RUN / "unified"
 OWNER_FILE = RUN / "owner.json"
 LOCK = Path("/run/lock") / f"{PREFIX}.lock"
 OUTSIDER_LOCK = Path("/run/lock") / f"{PREFIX}-outsider.lock"
+JOB_IMAGE_LOCK = Path("/run/lock") / f"{PREFIX}-job-image.lock"
 CGROUP_PARENT = f"/{PREFIX}"
 
 
@@ -123,6 +124,11 @@ class Paths:
     @property
     def wheels(self) -> Path:
         return self.cache / "wheels"
+
+    @property
+    def images(self) -> Path:
+        """Archives of container images, for podman on the nodes."""
+        return self.cache / "images"
 
 
 def here() -> Paths:

@@ -36,6 +36,7 @@ rm -rf /usr/share/i18n
 chmod 0600 /etc/ssh/sshd_config /etc/ssh/sshd_config.d/50-redhat.conf
 chmod 0700 /etc/ssh/sshd_config.d
 chmod 0644 /etc/ssh/ssh_config /etc/ssh/ssh_config.d/50-redhat.conf /etc/crypto-policies/back-ends/*.config
+chmod 0644 /etc/containers/storage.conf
 chmod 0644 /etc/hosts /etc/dnf/dnf.conf /etc/dnf/vars/releasever /etc/rpm/macros.dbpath /etc/NetworkManager/NetworkManager.conf
 chmod 0644 /etc/yum.repos.d/*.repo /usr/lib/os-release /etc/redhat-release /etc/centos-release
 rm -rf ~root/.rpmdb
