@@ -51,12 +51,14 @@ awk '$1 == "train" && $2 !~ /^(systemd|\\(sd-pam\\)|sshd|dbus-daemon)$/'
 class Job:
     """A gpu-cluster-run that runs."""
 
-    def __init__(self, cluster: Cluster, *arguments: str, user: str = "train", node: str = "") -> None:
+    def __init__(
+        self, cluster: Cluster, *arguments: str, user: str = "train", node: str = "", folder: str = FOLDER
+    ) -> None:
         self.cluster = cluster
         self.node = node or next(iter(cluster.hosts))
-        self.pid = f"{FOLDER}/pid"
-        command = shlex.join(["gpu-cluster-run", "--log-dir", f"{FOLDER}/logs", *arguments])
-        shell = f"cd {FOLDER} && rm -f {self.pid} && echo $$ > {self.pid} && exec {command}"
+        self.pid = f"{folder}/pid"
+        command = shlex.join(["gpu-cluster-run", "--log-dir", f"{folder}/logs", *arguments])
+        shell = f"cd {folder} && rm -f {self.pid} && echo $$ > {self.pid} && exec {command}"
         argv = cluster.lab_argv("exec", self.node, "su", user, "-s", "/bin/sh", "-c", shell)
         self.process = subprocess.Popen(
             argv, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
