@@ -53,6 +53,7 @@ ERR_OTHER_NAME = "belongs to %s, not to %s"
 ERR_NO_LINK = "%s has no link: it is up, but there is no carrier"
 ERR_MTU = "the driver of %s takes an MTU of %s"
 ERR_DISK = "expected at least %d GiB free below %s, found %.1f GiB"
+ERR_INSTALL = "the place of the environment cannot be looked at: %s"
 ERR_CLOCK = "expected the node's clock at most %d s off the controller's, found it at least %.1f s %s%s"
 ERR_OLD_KERNEL = "%s is installed and newer than the running kernel"
 ERR_GPUS = "expected %s, found %d%s"
@@ -65,6 +66,7 @@ FIX_ODD = "look at ansible_python_interpreter of this host and at that program o
 ENTRY = ("variable", "value", "rule", "fix")
 MOST_ENTRIES = 1000
 
+FIX_INSTALL = "look at the storage that is mounted there (`findmnt`), at its server, and at the network to it"
 FIX_FIREWALLD = ", or set cluster_firewall_start_ok: true, with which the role cluster_firewall installs and starts it"
 FIX_MISSING_GPU = (
     "compare the PCI addresses with those of a node that shows all; a missing one is a card that is not seated, has no "
@@ -124,6 +126,11 @@ class Observed:
     ssh_used: ssh.Used = NO_SSH
     #: PCI addresses of the GPUs, with or without a driver.
     gpus: tuple[str, ...] = ()
+    #: Mounts of other machines' files that hang or are stale.
+    storage: tuple[Problem, ...] = ()
+    #: Whether the place of the environment gives no answer, and what the kernel says of it.
+    install_silent: bool = False
+    install_error: str = ""
 
 
 # --- the network cards ----------------------------------------------------------------------------------------------
@@ -338,7 +345,10 @@ def host_problems(expected: Expected, observed: Observed) -> list[Problem]:
     if observed.links is not None:
         problems.extend(interface_problems(expected, observed.links))
     # An environment that is there already shows that it fits; a node must not be refused because it is in use.
-    if not observed.install_path_exists and observed.free_bytes < expected.min_free_gib * GIB:
+    if observed.install_silent or observed.install_error:
+        rule = ERR_INSTALL % (observed.install_error or "its storage does not answer")
+        problems.append(Problem("torch_runtime_prefix", expected.install_path, rule, FIX_INSTALL))
+    elif not observed.install_path_exists and observed.free_bytes < expected.min_free_gib * GIB:
         rule = ERR_DISK % (expected.min_free_gib, observed.free_path, observed.free_bytes / GIB)
         fix = f"free some space, or set torch_runtime_prefix to a larger disk ({expected.install_path} now)"
         problems.append(Problem("preflight_min_free_gib", str(expected.min_free_gib), rule, fix))
@@ -354,7 +364,8 @@ def host_problems(expected: Expected, observed: Observed) -> list[Problem]:
 
 def host_notes(expected: Expected, observed: Observed) -> list[Problem]:
     """What a person should know about this node, and what stops nobody."""
-    return _old_kernel(expected, observed) if expected.stale_kernel == REPORT else []
+    kernel = _old_kernel(expected, observed) if expected.stale_kernel == REPORT else []
+    return [*kernel, *observed.storage]
 
 
 def _old_kernel(expected: Expected, observed: Observed) -> list[Problem]:

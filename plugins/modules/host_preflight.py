@@ -184,6 +184,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._host_prefli
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._kernels import newest_kernel
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan import PortPlanError, make_port_plan
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._shared_storage import silence
 
 NO_KERNEL = "not looked at: no kernel is installed here"
 
@@ -195,14 +196,6 @@ def read_text(path: str) -> str:
             return stream.read()
     except OSError:
         return ""
-
-
-def nearest_existing(path: str) -> str:
-    """The path itself or the first of its parents that exists."""
-    path = os.path.abspath(path)
-    while not os.path.isdir(path):
-        path = os.path.dirname(path)
-    return path
 
 
 def read_links(module: AnsibleModule) -> tuple[Link, ...] | None:
@@ -253,9 +246,10 @@ def passwd_entry(name: str) -> list[str] | None:
 
 def observe(module: AnsibleModule) -> Observed:
     """Read the node."""
-    install_path = module.params["install_path"]
-    free_path = nearest_existing(os.path.dirname(os.path.abspath(install_path)))
-    space = os.statvfs(free_path)
+    install_path = os.path.abspath(module.params["install_path"])
+    folder = os.path.dirname(install_path)
+    answers = silence.ask([install_path, folder])
+    installed, space = answers[install_path], answers[folder]
     first_process = read_text("/proc/1/comm").strip() or "nothing"
     return Observed(
         os_release=read_text("/etc/os-release"),
@@ -267,9 +261,12 @@ def observe(module: AnsibleModule) -> Observed:
         links=read_links(module),
         running_kernel=os.uname().release,
         installed_kernels=tuple(installed_kernels()),
-        install_path_exists=os.path.exists(install_path),
-        free_path=free_path,
-        free_bytes=space.f_bavail * space.f_frsize,
+        install_path_exists=installed.place == install_path and not installed.error,
+        free_path=space.place,
+        free_bytes=space.free_bytes,
+        storage=tuple(silence.problems()),
+        install_silent=installed.silent or space.silent,
+        install_error=space.error,
         ssh_used=ssh.used(output(module, *ssh.LISTENERS), output(module, *ssh.SOCKETS), ssh_connection.current().port),
         gpus=tuple(device.address for device in pci.gpus(nvidia_devices())),
     )
@@ -305,7 +302,8 @@ def main() -> None:
     observed = observe(module)
     newest = newest_kernel(observed.running_kernel, observed.installed_kernels)
     user = module.params["user"]
-    facts, warnings = gather(Node(), TORCH_PREFIX, False)
+    # It looks into the environment of PyTorch: not where that hangs.
+    facts, warnings = ({}, []) if observed.install_silent else gather(Node(), TORCH_PREFIX, False)
     for warning in warnings:
         module.warn(warning)
     module.exit_json(

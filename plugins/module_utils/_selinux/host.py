@@ -16,9 +16,14 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.proble
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_file import read_text
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._selinux import mode, records, spec
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._selinux.selinuxfs import read_kernel, read_whole
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._shared_storage import silence
 
 SEMANAGE_PACKAGES = ["policycoreutils-python-utils"]
 REMOTE_FILE_SYSTEMS = ("nfs", "nfs4", "cifs", "lustre", "ceph", "gpfs", "beegfs", "fuse.sshfs")
+ERR_SILENT = (
+    "The home %s of %s is on %s, which does not answer within %d s. Nothing was changed. Fix: look at the server, and "
+    "at the network to it; if the server does not come back: umount -l %s"
+)
 #: Stands for the home of root.
 ROOT_HOME = "~root"
 
@@ -85,6 +90,11 @@ class Host:
 
     def _home(self, user: str, uid: int, path: str) -> spec.Home:
         folders = spec.above(path)
+        remote = file_system(path) in REMOTE_FILE_SYSTEMS
+        if remote and silence.ask([path])[path].silent:
+            mount = silence.mount_of(path, read_text(silence.MOUNTINFO))
+            where = silence.shown(mount) if mount else path
+            self.fail(ERR_SILENT % (path, user, where, silence.SECONDS, mount.path if mount else path))
         types = [line.split(":")[2] for line in self.read("matchpathcon", "-n", f"{path}/.ssh", *folders).splitlines()]
         return spec.Home(
             user=user,
@@ -93,7 +103,7 @@ class Host:
             owner=os.stat(path).st_uid if os.path.isdir(path) else None,
             key_type=types[0],
             closed=tuple(folder for folder, kind in zip(folders, types[1:]) if kind == "default_t"),
-            remote=file_system(path) in REMOTE_FILE_SYSTEMS,
+            remote=remote,
         )
 
     def local(self) -> dict[records.Identity, str]:

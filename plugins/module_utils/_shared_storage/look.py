@@ -22,6 +22,8 @@ if uid:
     os.setgid(gids[0])
     os.setuid(uid)
 try:
+    # The server itself is asked, where the kernel would remember what the folder was.
+    os.statvfs(path)
     root = os.stat(path)
     entries = []
     for name in sorted(os.listdir(path))[:most]:

@@ -14,7 +14,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_fil
     read_text,
     replace_file,
 )
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._shared_storage import spec, units
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._shared_storage import silence, spec, units
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._shared_storage.node import (
     Node,
     last_words,
@@ -27,6 +27,11 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._shared_stor
 GRACE_SECONDS = 15
 
 ERR_FOLDER = "the folder could not be made: %s"
+FIX_FOLDER = (
+    "make it by hand; if it lies on NFS, on the server or as the owner of the folder above: there root has the rights "
+    "of nobody (root_squash)"
+)
+FIX_HANGS = "its server does not answer: umount -l %s, and run this again"
 ERR_NOT_MOUNTED = "%s was not mounted: %s"
 ERR_NOT_BACK = "what was there before did not come back either: %s"
 ERR_NOT_UNMOUNTED = "it was not unmounted: %s"
@@ -46,7 +51,7 @@ def mount(node: Node, mount: spec.Mount, text: str, again: bool) -> list[Problem
         if made:
             make_folder(mount.path)
     except OSError as error:
-        return [Problem(mount.path, "", ERR_FOLDER % error.strerror, "make it by hand, on the server if it lies there")]
+        return [Problem(mount.path, "", ERR_FOLDER % error.strerror, FIX_FOLDER)]
     try:
         replace_file(node.module, unit, text)
         node.systemctl("daemon-reload")
@@ -89,7 +94,10 @@ def unmount(node: Node, mount: spec.Mount) -> list[Problem]:
         node.systemctl("stop", units.unit_name(mount.path), seconds=node.seconds + GRACE_SECONDS)
     except deadline.CommandError as error:
         reason = " ".join(str(error).split())
-        return [Problem(mount.path, "", ERR_NOT_UNMOUNTED % reason, f"see who uses it: fuser -vm {mount.path}")]
+        hangs = silence.ask([mount.path], node.seconds)[mount.path].silent
+        # fuser would hang, too.
+        fix = FIX_HANGS % mount.path if hangs else f"see who uses it: fuser -vm {mount.path}"
+        return [Problem(mount.path, "", ERR_NOT_UNMOUNTED % reason, fix)]
     if os.path.exists(note_path(mount)):
         os.unlink(note_path(mount))
     return []

@@ -18,7 +18,13 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._shared_stor
 FSTAB = "/etc/fstab"
 FIX_UNMOUNT = "set shared_storage_unmount_ok, when no job uses it"
 FIX_SERVER = "look at the server, and at the network to it"
+FIX_SILENT = "look at the server, and at the network to it; if the server does not come back: umount -l %s"
+FIX_STALE = "end the jobs that use it, umount -l %s on this node, and run this again"
 FIX_EXPORT = "look at the rights of the export and its top folder"
+FIX_ROOT = (
+    "set shared_storage_user to the user of the jobs: servers of NFS give root the rights of nobody (root_squash); or "
+    "look at the rights of the top folder"
+)
 
 ERR_FSTAB = "/etc/fstab has a line for it, and two would be in charge"
 ERR_FOREIGN = "%s is not ours"
@@ -91,11 +97,12 @@ def judge(mount: spec.Mount, found: dict[str, Any], user: str, seconds: int) -> 
     who = user or "root"
     rule, fix = "", FIX_EXPORT
     if found.get("hangs"):
-        rule, fix = ERR_HANGS % (mount.source, seconds), FIX_SERVER
+        rule, fix = ERR_HANGS % (mount.source, seconds), FIX_SILENT % mount.path
     elif found.get("errno") == errno.ESTALE:
-        rule, fix = ERR_STALE % mount.source, "unmount it everywhere, and run this again"
+        rule, fix = ERR_STALE % mount.source, FIX_STALE % mount.path
     elif "error" in found:
         rule = ERR_UNREADABLE % (who, found["error"])
+        fix = FIX_EXPORT if user or found["errno"] not in (errno.EACCES, errno.EPERM) else FIX_ROOT
     elif mount.writable and not found["writable"]:
-        rule = ERR_READ_ONLY % who
+        rule, fix = ERR_READ_ONLY % who, FIX_EXPORT if user else FIX_ROOT
     return [Problem(mount.path, "", rule, fix)] if rule else []

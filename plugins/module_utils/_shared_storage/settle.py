@@ -17,8 +17,10 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._managed_fil
     replace_file,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._shared_storage import (
+    home,
     look,
     mounting,
+    retry,
     seen,
     spec,
     units,
@@ -56,6 +58,7 @@ def carry_out(module: AnsibleModule) -> dict[str, Any]:
             change, found = settle(node, mount)
             diff += change
             problems += found
+        diff += retry.settle(node, mounts)
     except (deadline.CommandError, OSError) as error:
         module.fail_json(msg=str(error))
     storages = []
@@ -65,6 +68,8 @@ def carry_out(module: AnsibleModule) -> dict[str, Any]:
             saw = look.look(mount.path, node.user, node.seconds)
             problems += judge(mount, saw, node.user, node.seconds)
             storages.append({"path": mount.path, "source": mount.source, **saw})
+            for sentence in home.warnings(mount, node.user):
+                module.warn(sentence)
     if problems:
         refuse(module, problems, FAILED)
     return {"changed": bool(diff), "diff": diff, "storages": storages}

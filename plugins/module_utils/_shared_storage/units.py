@@ -30,7 +30,8 @@ Type={type}
 WantedBy={target}
 """
 _DECIDING = ("What=", "Type=", "Options=")
-_AFTER = "After=network-online.target\nWants=network-online.target\n"
+NEEDS_NETWORK = "Wants=network-online.target"
+_AFTER = f"After=network-online.target\n{NEEDS_NETWORK}\n"
 
 
 def unit_name(path: str) -> str:

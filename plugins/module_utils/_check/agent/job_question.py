@@ -11,10 +11,13 @@ Argument: the seconds after which the kernel ends it.  The last line is one JSON
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -33,11 +36,54 @@ TOLD_NONE = f"NCCL_NET_PLUGIN is {NO_PLUGIN}"
 MISSING, NO_FOLDER = "does not exist", "is no folder"
 NOT_WRITABLE = "belongs to uid {}, and uid {} cannot write to it"
 UNREADABLE = "cannot be looked at: {}"
+SILENT = "does not answer within {} s"
+#: For storage to answer; a dead file server never does.
+STORAGE_SECONDS = 3
+MOUNTINFO = "/proc/self/mountinfo"
+#: Types of file systems whose files are on another machine.
+REMOTE = ("nfs", "nfs4", "lustre", "cifs", "smb3", "ceph", "gpfs", "beegfs", "fuse.sshfs", "fuse.glusterfs")
+
+
+def remote_mounts(mountinfo: str) -> list[dict[str, str]]:
+    """The mounts of other machines' files (proc(5)).  Touches no storage."""
+    found: dict[str, dict[str, str]] = {}
+    for line in mountinfo.splitlines():
+        before, sign, after = line.partition(" - ")
+        left, right = before.split(" "), after.split(" ")
+        if sign and len(left) > 4 and len(right) > 1:
+            # A later mount hides an earlier one on the same path.
+            found[left[4]] = {"path": left[4], "type": right[0], "source": right[1]}
+    return [one for one in found.values() if one["type"] in REMOTE]
+
+
+def folder_problems(paths: Sequence[str], seconds: float = STORAGE_SECONDS) -> dict[str, str]:
+    """Path to why this user cannot keep files there, all at once.
+
+    What waits for a dead file server is a thread, which ends with this process.
+    """
+    found: dict[str, str] = {}
+    end = time.monotonic() + seconds
+    looks = [
+        threading.Thread(target=lambda one=path: found.update({one: folder_problem(one)}), daemon=True)
+        for path in dict.fromkeys(paths)
+    ]
+    for look_at in looks:
+        look_at.start()
+    for look_at in looks:
+        look_at.join(max(0.0, end - time.monotonic()))
+    return {path: found.get(path, SILENT.format(seconds)) for path in paths}
+
+
+def mount_problem(problem: str) -> str:
+    """Of what is wrong with a mounted folder: that it hangs or is stale. Whether a user may write is no matter here."""
+    return problem if problem in (SILENT.format(STORAGE_SECONDS), UNREADABLE.format(os.strerror(errno.ESTALE))) else ""
 
 
 def folder_problem(path: str) -> str:
-    """Why this user cannot keep files in a folder, empty when it can."""
+    """Why this user cannot keep files in a folder, empty when it can.  Hangs where its file server is dead."""
     try:
+        # The server itself is asked, where the kernel would remember what the folder was.
+        os.statvfs(path)
         if not os.path.isdir(path):
             os.stat(path)
             return NO_FOLDER
@@ -50,10 +96,15 @@ def folder_problem(path: str) -> str:
         return UNREADABLE.format(error.strerror)
 
 
-def temporary(environment: Mapping[str, str]) -> dict[str, Any]:
+def temporary_path(environment: Mapping[str, str]) -> str:
+    """The folder for temporary files."""
+    return environment.get("TMPDIR") or "/tmp"
+
+
+def temporary(environment: Mapping[str, str], problem: str = "") -> dict[str, Any]:
     """The folder for temporary files.  noexec: the kernel runs no program and maps no library from there."""
-    path = environment.get("TMPDIR") or "/tmp"
-    problem = folder_problem(path)
+    path = temporary_path(environment)
+    # A folder with a problem is left alone: it may hang.
     noexec = not problem and bool(os.statvfs(path).f_flag & os.ST_NOEXEC)
     return {"path": path, "set": bool(environment.get("TMPDIR")), "problem": problem, "noexec": noexec}
 
@@ -126,9 +177,12 @@ def look(environment: Mapping[str, str]) -> dict[str, Any]:
     """All of it.  ``verbs`` is None without RDMA devices, ``plugin`` without GPUs: nothing is loaded there."""
     home, gpus = environment.get("HOME", "/"), len(listed(NVIDIA_GPUS))
     names = plugin_names(environment)
+    mounts = remote_mounts(text(MOUNTINFO))
+    problems = folder_problems([home, temporary_path(environment), *(mount["path"] for mount in mounts)])
     return {
-        "home": {"path": home, "problem": folder_problem(home)},
-        "temporary": temporary(environment),
+        "home": {"path": home, "problem": problems[home]},
+        "temporary": temporary(environment, problems[temporary_path(environment)]),
+        "mounts": [{**mount, "problem": mount_problem(problems[mount["path"]])} for mount in mounts],
         "shared_memory": shared_memory(),
         "numa_nodes_without_memory": numa_nodes_without_memory(),
         "gpus": gpus,

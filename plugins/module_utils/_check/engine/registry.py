@@ -158,6 +158,8 @@ ROWS: tuple[tuple[str, ...], ...] = (
      "when nobody is in the majority"),
     ("GC-NODE-026", ERROR, "static", "hardware addresses of the data network cannot be found, or are fixed and wrong",
      "node"),
+    ("GC-NODE-030", WARNING, "static", "network storage hangs or its handle is stale",
+     "the nodes on which it does"),
     ("GC-PERF-001", ERROR, "collective", "the all_reduce is slower than the site allows",
      "the cluster; nobody fails for it alone"),
     ("GC-PERF-002", ERROR, "mesh", "links break a limit that the site set",

@@ -44,6 +44,13 @@ FIX_HOME = (
     "mount it where it is on a file server; else let role cluster_user make it (cluster_user_create_home), or give it "
     "to the user with chown"
 )
+FIX_SILENT = (
+    "look at the file server, and at the network to it (NFS: port 2049); if the server does not come back, take the "
+    "mount away with `umount -l {}`, and mount it again by role shared_storage when it does"
+)
+FIX_STALE = (
+    "end the jobs that use it, take the mount away with `umount -l {}`, and mount it again by role shared_storage"
+)
 FIX_TEMPORARY = "make it for the user, or name another folder as TMPDIR in launcher_environment of the group"
 FIX_NOEXEC = (
     "name a folder that runs programs as TMPDIR in launcher_environment of the group, such as one below /var/tmp or on "
@@ -76,6 +83,7 @@ def findings(view: View, plan: Mapping[str, Any], user: str) -> list[Finding]:
         *_verbs(view, found),
         *_plugin(found),
         *_shared_memory(found, int(plan.get("ranks_per_node", DEFAULTS["ranks_per_node"]))),
+        *_mounts(found),
         *_home(found, user),
         *_temporary(found),
         *_numa(found),
@@ -171,11 +179,35 @@ def _shared_memory(found: Mapping[str, Mapping[str, Any]], ranks: int) -> list[F
     ]
 
 
+def _mounts(found: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
+    """Mounts of other machines' files that hang, or whose server has something else there now."""
+    pairs = [
+        ((mount["path"], mount["type"], mount["source"], mount["problem"]), host)
+        for host, said in found.items()
+        for mount in said.get("mounts", ())
+        if mount["problem"]
+    ]
+    return [
+        _finding(
+            "GC-NODE-030",
+            hosts,
+            f"{path} on {listed(hosts)}, mounted from {source} ({kind}), {problem}",
+            (FIX_STALE if "Stale" in problem else FIX_SILENT).format(path),
+        )
+        for (path, kind, source, problem), hosts in together(pairs).items()
+    ]
+
+
+def _is_below_such_a_mount(said: Mapping[str, Any], path: str) -> bool:
+    """Whether a folder is on a mount that a finding names: that one says it all."""
+    return any(mount["problem"] and f"{path}/".startswith(f"{mount['path']}/") for mount in said.get("mounts", ()))
+
+
 def _home(found: Mapping[str, Mapping[str, Any]], user: str) -> list[Finding]:
     pairs = [
         ((said["home"]["path"], said["home"]["problem"]), host)
         for host, said in found.items()
-        if said["home"]["problem"]
+        if said["home"]["problem"] and not _is_below_such_a_mount(said, said["home"]["path"])
     ]
     return [
         _finding(
@@ -193,6 +225,8 @@ def _temporary(found: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
     pairs = []
     for host, said in found.items():
         place = said["temporary"]
+        if _is_below_such_a_mount(said, place["path"]):
+            continue
         name = f"{place['path']}{' (TMPDIR)' if place['set'] else ''}"
         if place["problem"]:
             pairs.append(((f"{name} {place['problem']}", FIX_TEMPORARY), host))

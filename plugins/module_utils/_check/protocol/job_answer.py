@@ -19,7 +19,9 @@ FOUND = shape.record(
         "gpus": count,
         "verbs": _LIBRARY,
         "plugin": _LIBRARY,
-    }
+    },
+    # A report of an earlier version has none.
+    {"mounts": shape.each(shape.record({"path": text, "type": text, "source": text, "problem": text}))},
 )
 #: found: None where there is no answer, for a reason that ``why`` has.
 ANSWER = shape.record({"found": shape.optional(FOUND), "why": text})

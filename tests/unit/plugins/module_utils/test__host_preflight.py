@@ -430,3 +430,13 @@ def test_a_thousand_nodes_of_one_name_are_one_short_line() -> None:
 )
 def test_what_a_node_is_going_to_call_itself(result: object, wanted: object, name: str) -> None:
     assert core.own_name(result, wanted) == name
+
+
+def test_storage_that_hangs_below_the_environment_is_refused_and_elsewhere_noted() -> None:
+    (problem,) = core.host_problems(EXPECTED, observed(install_silent=True, free_bytes=0))
+    assert problem.variable == "torch_runtime_prefix" and "its storage does not answer" in problem.rule
+    (problem,) = core.host_problems(EXPECTED, observed(install_error="Stale file handle", free_bytes=0))
+    assert problem.rule.endswith("cannot be looked at: Stale file handle")
+    note = core.Problem("network storage", "/data (nfs4, from nas:/data)", "it does not answer", "look at the server")
+    assert core.host_problems(EXPECTED, observed(storage=(note,))) == []
+    assert core.host_notes(EXPECTED, observed(storage=(note,))) == [note]

@@ -1726,3 +1726,27 @@ def test_nodes_that_can_not_be_used_are_named_together(running: Connected) -> No
         running.launcher.start()
     assert caught.value.code == 69
     assert caught.value.reasons == ["n1: no file", "n3: no folder", "n3: no interface"]
+
+
+def test_storage_that_hangs_is_named_with_its_mount_and_nothing_else_looks_at_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over, real = threading.Event(), os.stat
+
+    def look(path: str, **more: Any) -> Any:
+        if str(path).startswith("/data"):
+            over.wait(60)
+        return real(path, **more)
+
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text("21 1 254:0 / / rw - ext4 /dev/vda rw\n40 21 0:43 / /data rw shared:1 - nfs4 nas:/x rw\n")
+    job = {"cwd": "/", "script": "/data/train.py", "python": sys.executable, "logs": str(tmp_path), "lost_after": 1}
+    with monkeypatch.context() as patched:
+        patched.setattr(program.os, "stat", look)
+        patched.setattr(program, "MOUNTS", str(mounts))
+        found = program.storage_problems(job)
+        over.set()
+    where = "(/data, mounted from nas:/x, type nfs4): look at the file server"
+    assert found == [f"/data/train.py is on storage that does not answer within 0 seconds {where}"]
+    # A folder of the logs that is not there yet is no problem.
+    assert program.storage_problems(dict(job, script="", logs=str(tmp_path / "none"), lost_after=20)) == []

@@ -9,6 +9,7 @@ import os
 import pwd
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -162,3 +163,32 @@ def test_libraries_are_loaded_where_there_are_devices(monkeypatch: pytest.Monkey
     assert job_question.look({"NCCL_NET_PLUGIN": library})["plugin"] == {"name": library, "error": ""}
     told = job_question.look({"NCCL_NET_PLUGIN": "none"})["plugin"]
     assert told == {"name": "", "error": "NCCL_NET_PLUGIN is none"}
+
+
+def test_storage_that_hangs_is_named_and_costs_the_others_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over, real = threading.Event(), job_question.folder_problem
+
+    def problem(path: str) -> str:
+        if path == "/dead":
+            over.wait(60)
+        return real(path)
+
+    monkeypatch.setattr(job_question, "folder_problem", problem)
+    found = job_question.folder_problems([str(tmp_path), "/dead", str(tmp_path)], 0.3)
+    over.set()
+    assert found == {str(tmp_path): "", "/dead": "does not answer within 0.3 s"}
+
+
+def test_mounts_of_other_machines_and_what_is_wrong_with_them() -> None:
+    mountinfo = (
+        "21 1 254:0 / / rw shared:1 - ext4 /dev/vda rw\n"
+        "40 21 0:43 / /data rw shared:170 - nfs4 nas:/export/data rw,vers=4.2\n"
+        "41 21 0:44 / /data rw shared:171 - lustre 192.0.2.5@tcp:/scratch rw\n"
+    )
+    lustre = {"path": "/data", "type": "lustre", "source": "192.0.2.5@tcp:/scratch"}
+    assert job_question.remote_mounts(mountinfo) == [lustre]
+    for said, kept in (("does not answer within 3 s", True), ("cannot be looked at: Stale file handle", True)):
+        assert bool(job_question.mount_problem(said)) is kept
+    assert job_question.mount_problem("belongs to uid 0, and uid 4000 cannot write to it") == ""

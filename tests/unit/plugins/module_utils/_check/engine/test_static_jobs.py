@@ -147,3 +147,25 @@ def test_an_answer_of_another_form_is_not_judged(sample: Any, odd: dict[str, Any
     meets(sample, "n2", **odd)
     report = sample.diagnose()
     assert [(one.id, one.hosts) for one in report.findings] == [("GC-HOST-006", ("n2",))]
+
+
+def mount(problem: str, path: str = "/shared") -> dict[str, str]:
+    return {"path": path, "type": "nfs4", "source": "nas:/shared", "problem": problem}
+
+
+def test_a_mount_that_hangs_is_one_finding_also_where_the_home_is_on_it(sample: Any) -> None:
+    hangs = "does not answer within 3 s"
+    meets(sample, "n1", "n2", mounts=[mount("")])
+    meets(sample, "n2", mounts=[mount(hangs)], home={"path": "/shared/train", "problem": hangs})
+    meets(sample, "n3", mounts=[mount("cannot be looked at: Stale file handle")])
+    hanging, stale = sample.findings()
+    assert (hanging.id, hanging.severity, hanging.hosts) == ("GC-NODE-030", "warning", ("n2",))
+    assert hanging.cause == "/shared on n2, mounted from nas:/shared (nfs4), does not answer within 3 s"
+    assert "umount -l /shared" in hanging.fix and "port 2049" in hanging.fix
+    assert (stale.id, stale.hosts) == ("GC-NODE-030", ("n3",)) and stale.fix.startswith("end the jobs that use it")
+
+
+def test_a_home_beside_a_mount_that_hangs_is_a_finding_of_its_own(sample: Any) -> None:
+    meets(sample, "n1", mounts=[mount("does not answer within 3 s", "/home/tra")])
+    meets(sample, "n1", home={"path": "/home/train", "problem": "does not exist"})
+    assert sorted(one.id for one in sample.findings()) == ["GC-NODE-021", "GC-NODE-030"]
