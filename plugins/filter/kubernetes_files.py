@@ -142,9 +142,12 @@ def kubernetes_files(
 
 
 def _plain(value: Any) -> Any:
-    """Without Ansible's own types of text, which YAML's writer does not know."""
-    if isinstance(value, str):
-        return str(value)
+    """Without Ansible's own types of texts and numbers, which YAML's writer does not know."""
+    if isinstance(value, bool) or value is None:
+        return value
+    for kind in (str, int, float):
+        if isinstance(value, kind):
+            return kind(value)
     if isinstance(value, Mapping):
         return {str(name): _plain(one) for name, one in value.items()}
     return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value

@@ -123,6 +123,33 @@ def test_init_and_the_minimal_inventory(tmp_path: Path) -> None:
     assert list(written["gpu_cluster"]["hosts"]) == ["gpu01", "gpu02", "gpu07", "gpu08"]
 
 
+def test_manifests_for_kubernetes(tmp_path: Path) -> None:
+    """Refused with all problems, then written with --limit as without, and never over an edited file."""
+    environment = project.tool_environment(ANSIBLE_COLLECTIONS_PATH=str(project.COLLECTIONS))
+    hosts = {f"gpu0{number}": {"gpu_cluster_fabric_address": f"10.1.0.{number}/24"} for number in (1, 2, 3)}
+    shared = {"gpu_cluster_fabric_interface": "fab0", "gpu_cluster_gpus": 8, "gpu_cluster_ports": {"ssh": [22, 2022]}}
+    (tmp_path / "prod").mkdir()
+    described = {"gpu_cluster": {"hosts": hosts, "vars": shared}}
+    (tmp_path / "prod" / "hosts.json").write_text(json.dumps(described), encoding="utf-8")
+    folder = tmp_path / "kubernetes" / "prod"
+    image, port = ("-e", "kubernetes_image=train:1"), ("-e", "kubernetes_sshd_port=2023")
+    for words, written, said in (
+        (("-e", "kubernetes_name=T"), 0, ["3 problem(s)", "kubernetes_image", "kubernetes_name", "overlaps with"]),
+        ((*image, *port, "--check"), 0, ["would be written: labels.sh"]),
+        ((*image, *port, "--limit", "gpu02"), 6, ["written labels.sh", "2023/tcp"]),
+        ((*image, *port, "-e", "kubernetes_name=other"), 6, ["mpijob.yml was edited since", "Nothing was written"]),
+    ):
+        command = [PLAYBOOK, f"{project.COLLECTION}.kubernetes", "-i", "prod", *words]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert [text for text in said if text not in done.stdout] == [], done.stdout + done.stderr
+        assert "Traceback" not in done.stdout + done.stderr
+        assert len(list(folder.glob("*"))) == written
+        for path in folder.glob("mpijob.yml"):
+            path.write_text(path.read_text(encoding="utf-8") + "# mine\n", encoding="utf-8")
+    job = yaml.safe_load((folder / "pytorchjob.yml").read_text(encoding="utf-8"))
+    assert job["metadata"]["name"] == "train" and job["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"] == 2
+
+
 def test_text_of_a_node_is_no_template(tmp_path: Path) -> None:
     """As the playbooks do it: results of all hosts in a variable, and a filter that makes new text of them.
 

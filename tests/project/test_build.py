@@ -263,6 +263,23 @@ def test_init_writes_the_inventory_of_the_machines(collections: Path, tmp_path: 
     assert listed.split() == [f"prod/{name}" for name in secrets]
 
 
+def test_manifests_are_written_beside_the_inventory(collections: Path, tmp_path: Path) -> None:
+    """By a run that reaches no host; the pods mount the training script of the archive."""
+    hosts = {f"gpu0{number}": {"gpu_cluster_fabric_address": f"10.1.0.{number}/24"} for number in (1, 2)}
+    shared = {"gpu_cluster_fabric_interface": "fab0", "gpu_cluster_gpus": 8}
+    (tmp_path / "prod").mkdir()
+    (tmp_path / "ansible.cfg").write_bytes((project.ROOT / "ansible.cfg").read_bytes())
+    described = {"gpu_cluster": {"hosts": hosts, "vars": shared}}
+    (tmp_path / "prod" / "hosts.yml").write_text(yaml.safe_dump(described), encoding="utf-8")
+    command = ("ansible-playbook", f"{project.COLLECTION}.kubernetes", "-i", "prod", "-e", "kubernetes_image=train:1")
+    done = ansible(*command, cwd=tmp_path, collections=collections)
+    assert done.returncode == 0 and "sh labels.sh" in done.stdout, done.stdout + done.stderr
+    text = (tmp_path / "kubernetes" / "prod" / "files.yml").read_text(encoding="utf-8")
+    example = project.ROOT / "docs" / "examples" / "train.py"
+    assert _generated_file.is_unedited(text)
+    assert yaml.safe_load(text)["data"]["train.py"].strip() == example.read_text(encoding="utf-8").strip()
+
+
 def tree(folder: Path) -> dict[str, int]:
     """Every file of a collection and when it changed; what Python leaves is not of interest."""
     root = folder / "ansible_collections" / project.NAMESPACE / project.NAME
