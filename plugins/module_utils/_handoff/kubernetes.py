@@ -44,6 +44,8 @@ OF_A_RANK = {
     "LOCAL_RANK": "OMPI_COMM_WORLD_LOCAL_RANK",
     "LOCAL_WORLD_SIZE": "OMPI_COMM_WORLD_LOCAL_SIZE",
 }
+PYTHON = "python3"
+TORCHRUN = (PYTHON, "-m", "torch.distributed.run")
 #: So many names stand in one command.
 NODES_IN_A_LINE = 50
 
@@ -270,7 +272,8 @@ def _is_python(command: Sequence[str]) -> bool:
 
 
 def _torchrun(options: Options) -> list[str]:
-    return ["torchrun", *([] if _is_python(options.command) else ["--no-python"]), *options.command]
+    """As a module: the program torchrun is in no folder of PATH in some images."""
+    return [*TORCHRUN, *([] if _is_python(options.command) else ["--no-python"]), *options.command]
 
 
 def _ssh_config(options: Options) -> str:
@@ -326,5 +329,5 @@ def _mpirun(cluster: Cluster, options: Options) -> list[str]:
     for name, value in meeting.items():
         words += ["-x", f"{name}={value}"]
     exported = " ".join(f"{name}=$" + value for name, value in OF_A_RANK.items())
-    python = ["python3"] if _is_python(options.command) else []
+    python = [PYTHON] if _is_python(options.command) else []
     return _with_host_key([*words, "sh", "-c", f'export {exported}; exec "$@"', "sh", *python, *options.command])

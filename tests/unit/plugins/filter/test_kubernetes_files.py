@@ -18,6 +18,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._handoff imp
 
 ROOT = Path(__file__).resolve().parents[4]
 HOSTS = ["gpu01", "gpu02", "gpu03"]
+TORCHRUN = ["python3", "-m", "torch.distributed.run"]
 IMAGE = {"image": "registry.example.com/train:1"}
 
 
@@ -156,16 +157,16 @@ def test_the_port_of_rank_0_is_within_the_plan() -> None:
 @pytest.mark.parametrize(
     ("command", "torchrun", "mpi"),
     [
-        ("/data/train.py --lr 0.1", ["torchrun", "/data/train.py", "--lr", "0.1"], ["python3", "/data/train.py"]),
-        ("-m trainer.main", ["torchrun", "-m", "trainer.main"], ["python3", "-m", "trainer.main"]),
-        (["/opt/bin/train", 7], ["torchrun", "--no-python", "/opt/bin/train", "7"], ["/opt/bin/train", "7"]),
-        ("'/data/my train.py'", ["torchrun", "/data/my train.py"], ["python3", "/data/my train.py"]),
+        ("/data/train.py --lr 0.1", ["/data/train.py", "--lr", "0.1"], ["python3", "/data/train.py"]),
+        ("-m trainer.main", ["-m", "trainer.main"], ["python3", "-m", "trainer.main"]),
+        (["/opt/bin/train", 7], ["--no-python", "/opt/bin/train", "7"], ["/opt/bin/train", "7"]),
+        ("'/data/my train.py'", ["/data/my train.py"], ["python3", "/data/my train.py"]),
     ],
 )
 def test_a_command_of_ones_own(command: Any, torchrun: list[str], mpi: list[str]) -> None:
     found = objects(command=command)
-    assert found["TrainJob"]["spec"]["trainer"]["command"] == torchrun
-    assert pods(found)["torch Worker"]["containers"][0]["command"] == torchrun
+    assert found["TrainJob"]["spec"]["trainer"]["command"] == [*TORCHRUN, *torchrun]
+    assert pods(found)["torch Worker"]["containers"][0]["command"] == [*TORCHRUN, *torchrun]
     words = pods(found)["mpi Launcher"]["containers"][0]["command"]
     assert words[words.index("sh", 5) + 4 :][: len(mpi)] == mpi
     assert "train.py" not in found["ConfigMap"]["data"]
@@ -174,7 +175,7 @@ def test_a_command_of_ones_own(command: Any, torchrun: list[str], mpi: list[str]
 def test_without_a_command_the_example_is_mounted() -> None:
     found = objects()
     assert found["ConfigMap"]["data"]["train.py"] == "print(1)\n"
-    assert found["TrainJob"]["spec"]["trainer"]["command"] == ["torchrun", "/gpu-cluster/train.py"]
+    assert found["TrainJob"]["spec"]["trainer"]["command"] == [*TORCHRUN, "/gpu-cluster/train.py"]
 
 
 def test_ports_of_kubernetes_join_the_plan_and_are_missing_no_more() -> None:
