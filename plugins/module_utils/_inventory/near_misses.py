@@ -30,6 +30,9 @@ PLAYBOOK_VARIABLES = (
     *("kubernetes_image", "kubernetes_command", "kubernetes_hosts", "kubernetes_name", "kubernetes_namespace"),
     *("kubernetes_rdma_resource", "kubernetes_cni", "kubernetes_control_plane", "kubernetes_node_ports"),
     *("kubernetes_sshd_port", "kubernetes_dest"),
+    *("slurm_cluster_name", "slurm_partition_name", "slurm_controller", "slurm_controller_address"),
+    *("slurm_srun_ports", "slurm_mpi", "slurm_cgroups_enabled", "slurm_switch_label", "slurm_dest"),
+    *("host_lists_name", "host_lists_tools", "host_lists_user", "host_lists_key", "host_lists_dest"),
 )
 #: Ansible's own variables for reaching a host over ssh and becoming root there, of all versions from 2.16 on.
 _ANSIBLE = """
