@@ -27,12 +27,16 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan i
     make_port_plan,
 )
 
+#: What the roles take where the plan has no ports of etcd.
+ETCD_PORTS = {"first": 2379, "last": 2380}
 #: The variables that follow the port plan, and where in it.
 HANDED_OVER: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "cluster_firewall_ports": lambda plan: plan["firewall_ports"],
     "cluster_firewall_ssh_ports": lambda plan: plan["ssh"],
+    "etcd_ports": lambda plan: plan["etcd"] or ETCD_PORTS,
     "kernel_tuning_ephemeral_range": lambda plan: plan["ephemeral"],
     "kernel_tuning_reserved_ports": lambda plan: plan["reserved"],
+    "launcher_etcd_port": lambda plan: (plan["etcd"] or ETCD_PORTS)["first"],
     "launcher_rendezvous": lambda plan: plan["rendezvous"],
     "launcher_ssh_port": lambda plan: plan["ssh"][0],
     "openmpi_ephemeral": lambda plan: plan["ephemeral"],
@@ -64,6 +68,7 @@ STANDS_FOR: dict[str, Source] = {
     "cluster_check_user": _USER,
     "cluster_user_name": _USER,
     "container_runtime_user": _USER,
+    "etcd_user": _USER,
     "kernel_tuning_login_user": _USER,
     "launcher_user": _USER,
     "preflight_user": _USER,
@@ -77,6 +82,7 @@ STANDS_FOR: dict[str, Source] = {
     "selinux_policy_torch_prefix": _PREFIX,
     "cluster_check_openmpi_prefix": _OPENMPI,
     "launcher_mpirun": _OPENMPI._replace(handed=lambda value: f"{value}/bin/mpirun"),
+    "launcher_etcd_members": Source("etcd_members", []),
     "launcher_ib_disabled": Source("nccl_ib_disabled", False),
     "nvidia_driver_gpus": _GPUS,
     "preflight_gpus": _GPUS,

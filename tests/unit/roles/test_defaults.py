@@ -75,7 +75,7 @@ def test_a_role_alone_has_defaults_that_it_takes(tmp_path: Path) -> None:
             without_members.get(name, planned(plan))
         ), name
     empty = [name for name in WORKED_OUT if name.endswith(("_members", "_peers", "_networks", "_socket_interfaces"))]
-    assert len(empty) == 6 and all(found[name] == [] for name in empty), found
+    assert len(empty) == 8 and all(found[name] == [] for name in empty), found
     for name in set(WORKED_OUT) & set(role_rules.RULES):
         members = {
             host: {**own, "ansible_host": "10.0.0" + host[1:], name: found[name]} for host, own in MEMBERS.items()
