@@ -14,6 +14,7 @@ Where the fields come from, and what the operators add to the pods:
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Sequence
 from typing import Any
@@ -32,8 +33,9 @@ PREFIX = "gpu-cluster"
 JOB = f"{PREFIX}/job"
 MEMBER = "member"
 NCCL_CONF, SSH_CONFIG, TRAIN = "nccl.conf", "ssh_config", "train.py"
-#: The operator mounts the key of the job here, as id_rsa, id_rsa.pub and authorized_keys.
-SSH = "/root/.ssh"
+#: The operator mounts the key of the job here, as id_rsa, id_rsa.pub and authorized_keys: root's home in the image, the
+#: only folder in which the key gets the mode that ssh wants.
+SSH = os.path.join("/root", ".ssh")
 HOSTFILE = "/etc/mpi/hostfile"
 KNOWN_HOSTS = "/tmp/known_hosts"
 ALIAS = "gpu-cluster-job"
