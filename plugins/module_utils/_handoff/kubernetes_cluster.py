@@ -25,7 +25,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._port_plan i
 
 #: Variables of the inventory that pods need, with the defaults of their roles.
 ENVIRONMENT = "launcher_environment"
-NCCL = {"socket_interfaces": None, "ib_hcas": [], "ib_disabled": False, "debug": "WARN", "settings": {}}
+NCCL: dict[str, Any] = {"socket_interfaces": None, "ib_hcas": [], "ib_disabled": False, "debug": "WARN", "settings": {}}
 VARIABLES = (ENVIRONMENT, *(f"nccl_{name}" for name in NCCL))
 #: The port on which rank 0 listens: the Trainer has no option for it (ContainerTrainerPort in
 #: github.com/kubeflow/trainer pkg/constants/constants.go, 2.3).
