@@ -223,8 +223,14 @@ def files(
 
 
 def _hardware(member: Mapping[str, Any]) -> _Hardware:
-    numbers = (member[key] for key in ("cpus", "sockets", "cores_per_socket", "threads_per_core"))
-    return _Hardware(*numbers, usable_memory(member["memory_mb"]), member["gpus"])
+    return _Hardware(
+        cpus=member["cpus"],
+        sockets=member["sockets"],
+        cores=member["cores_per_socket"],
+        threads=member["threads_per_core"],
+        memory=usable_memory(member["memory_mb"]),
+        gpus=member["gpus"],
+    )
 
 
 def _controller(members: Sequence[Mapping[str, Any]], values: Mapping[str, Any]) -> str:
