@@ -153,30 +153,32 @@ def test_manifests_for_kubernetes(tmp_path: Path) -> None:
 def test_files_for_slurm_and_host_lists(cluster: NetCluster, tmp_path: Path) -> None:
     """Written from what the nodes answer; a part of the members, closed ports and a bad value are refused."""
     ports = json.dumps({"gpu_cluster_ports": {"extra_ports": ["6817-6818"]}})
-    slurm = (f"{project.COLLECTION}.slurm", tmp_path, "-e", "gpu_cluster_gpus=8")
-    lists = (f"{project.COLLECTION}.host_lists", tmp_path, "-e", "host_lists_user=ops", "-e", "host_lists_key=~/.ssh/k")
+    folder = tmp_path / "files"
+    slurm = (f"{project.COLLECTION}.slurm", tmp_path, "-e", f"gpu_cluster_gpus=8 slurm_dest={folder}")
+    login = f"host_lists_user=ops host_lists_key=~/.ssh/k host_lists_dest={folder}"
+    lists = (f"{project.COLLECTION}.host_lists", tmp_path, "-e", login)
 
     def refused(*more: str) -> str:
         returncode, text, _answers = play(cluster, *slurm, *more)
         assert returncode == 2, text[-3000:]
         return " ".join(text.split())
 
-    def written(*words: Any) -> Path:
+    def write(*words: Any) -> None:
         returncode, text, answers = play(cluster, *words)
         assert returncode == 0 and broken(answers) == [], text[-3000:]
         *_earlier, result = [one["result"] for one in answers if "handoff_files" in one["action"]]
-        assert result["path"] in text and result["changed"]
-        return Path(result["path"])
+        assert str(folder) in text and result["changed"]
 
     said = refused("-e", "slurm_mpi=openmpi")
     assert "does not contain 6817 and 6818" in said and "expected one of none, pmix, pmi2" in said
     assert "1 of 2 members were not asked (n2)" in refused("-e", ports, "--limit", "n1")
-    assert not (cluster.inventory.parent / "slurm").exists()
-    folder = written(*slurm, "-e", ports)
+    assert not folder.exists()
+    write(*slurm, "-e", ports)
+    write(*lists)
     conf, gres = ((folder / name).read_text(encoding="utf-8") for name in ("slurm.conf", "gres.conf"))
     assert f"CPUs={os.cpu_count()} " in conf and "\nNodeName=n[1-2] NodeAddr=" in conf
     assert "NodeName=n[1-2] Name=gpu File=/dev/nvidia[0-7]" in gres
-    fleet = yaml.safe_load((written(*lists) / "fleet.dstack.yml").read_text(encoding="utf-8"))
+    fleet = yaml.safe_load((folder / "fleet.dstack.yml").read_text(encoding="utf-8"))
     assert len(fleet["ssh_config"]["hosts"]) == 2 and fleet["ssh_config"]["user"] == "ops"
 
 
