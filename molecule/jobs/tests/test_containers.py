@@ -125,8 +125,8 @@ def test_a_killed_launcher_leaves_neither_processes_nor_containers(cluster: Clus
 @pytest.mark.parametrize(
     ("spoil", "mend", "words"),
     [
-        (as_train(f"podman tag {TINY} localhost/kept && podman untag {TINY}"),
-         as_train(f"podman tag localhost/kept {TINY} && podman untag localhost/kept"),
+        (as_train(f"podman tag {TINY} localhost/kept && podman untag {TINY} {TINY}"),
+         as_train(f"podman tag localhost/kept {TINY} && podman untag localhost/kept localhost/kept"),
          f"{TINY}: image not known"),
         ("mv /usr/bin/podman /usr/bin/podman.away", "mv /usr/bin/podman.away /usr/bin/podman", "podman: not found"),
     ],
@@ -175,7 +175,7 @@ def test_the_training_script_runs_in_containers(cluster: Cluster, trainers: list
 @pytest.fixture(name="servers")
 def fixture_servers(cluster: Cluster, trainers: list[str]) -> Iterator[list[str]]:
     """The nodes with the container that has an sshd, and its port open to members."""
-    ports = ("--tags", "firewall", "-e", json.dumps({"gpu_cluster_ports": {"extra_ports": [2022]}}))
+    ports = ("--tags", "cluster_firewall", "-e", json.dumps({"gpu_cluster_ports": {"extra_ports": [2022]}}))
     start = adapted(block("/usr/sbin/sshd -D -p 2022"), {IMAGE: TRAIN})
     source = archive(cluster)
     try:
@@ -189,7 +189,7 @@ def fixture_servers(cluster: Cluster, trainers: list[str]) -> Iterator[list[str]
     finally:
         cluster.on_each(trainers, f"podman rm --all --force --time 0; podman rmi --force {TRAIN}; rm -rf /data/bin")
         put_script(cluster, trainers, "/data/bin/in-container")
-        assert cluster.play("site.yml", "--tags", "firewall").code == 0
+        assert cluster.play("site.yml", "--tags", "cluster_firewall").code == 0
 
 
 @pytest.mark.long

@@ -9,7 +9,6 @@ chmod 0755 /usr/local/lib/python3.11/dist-packages/torch/bin/torch_shm_manager
 # The user of the lab's nodes, without a password and not locked.
 useradd --uid 4000 --user-group --create-home --shell /bin/bash train
 usermod -p '*' train
-# Debian's sshd expects a folder that systemd makes. The host's keys and settings are mounted.
-mkdir -p /run/sshd
+# The host's keys and settings are mounted.
 rm -f /etc/ssh/ssh_host_* /etc/ssh/sshd_config /etc/ssh/ssh_config
 rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/*
