@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Iterator
 
 import pytest
-from lab_cluster import EL, PROJECT, Cluster
+from lab_cluster import EL, PROJECT, Cluster, patience
 from lab_containers import IMAGE, MAKE_TINY, TINY, TRAIN, adapted, archive, as_train, block, clear, put_script, remains
 from lab_launcher import Job, left, write
 
@@ -175,11 +175,15 @@ def test_the_training_script_runs_in_containers(cluster: Cluster, trainers: list
 @pytest.fixture(name="servers")
 def fixture_servers(cluster: Cluster, trainers: list[str]) -> Iterator[list[str]]:
     """The nodes with the container that has an sshd, and its port open to members."""
-    ports = ("--tags", "cluster_firewall", "-e", json.dumps({"gpu_cluster_ports": {"extra_ports": [2022]}}))
+    # A busy machine needs as many times longer to answer after the change.
+    calm = {"cluster_firewall_confirm_seconds": round(60 * patience())}
+    opened = json.dumps({"gpu_cluster_ports": {"extra_ports": [2022]}, **calm})
+    firewall = ("site.yml", "--tags", "cluster_firewall", "-e")
     start = adapted(block("/usr/sbin/sshd -D -p 2022"), {IMAGE: TRAIN})
     source = archive(cluster)
     try:
-        assert cluster.play("site.yml", *ports).code == 0
+        ended = cluster.play(*firewall, opened)
+        assert ended.code == 0, ended.text
         put_script(cluster, trainers, "/data/bin/from-mpirun")
         for name in trainers:
             cluster.shell(name, f"podman image exists {TRAIN} || podman load --quiet --input {source}")
@@ -189,7 +193,7 @@ def fixture_servers(cluster: Cluster, trainers: list[str]) -> Iterator[list[str]
     finally:
         cluster.on_each(trainers, f"podman rm --all --force --time 0; podman rmi --force {TRAIN}; rm -rf /data/bin")
         put_script(cluster, trainers, "/data/bin/in-container")
-        assert cluster.play("site.yml", "--tags", "cluster_firewall").code == 0
+        assert cluster.play(*firewall, json.dumps(calm)).code == 0
 
 
 @pytest.mark.long
