@@ -172,6 +172,13 @@ ansible_facts:
           description: Version of Open MPI.
           returned: always
           type: str
+        images:
+          description:
+            - The images of containers that M(baremetal.gpu_cluster.container_images) has noted, with C(name) and C(id),
+              empty without an image of that name. An empty list if there are none, and for users other than root.
+          returned: always
+          type: list
+          elements: dict
         nics:
           description:
             - All interfaces but the loopback one, with C(name), C(driver), C(model), C(speed_mbit) in Mbit/s (10^6)
@@ -248,6 +255,9 @@ ansible_facts:
         cuda: "13.0"
         prefix: /opt/gpu-cluster/torch
       openmpi: 4.1.1
+      images:
+        - name: localhost/train:1
+          id: 9a99bb3ddd041e66bf5350a7b075efd07ca8a6295cdaddcb6a7696a1156efea0
       nics:
         - name: ens1f0
           driver: mlx5_core

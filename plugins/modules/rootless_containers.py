@@ -58,7 +58,7 @@ EXAMPLES = r"""
 - name: Prepare the user of the jobs for containers
   baremetal.gpu_cluster.rootless_containers:
     user: train
-    storage_path: /var/lib/gpu-cluster/containers
+    storage_path: /var/lib/gpu-cluster-containers
 """
 
 RETURN = r"""

@@ -52,7 +52,7 @@ def carry_out(module: AnsibleModule) -> dict[str, Any]:
             for one in missing:
                 have[one["name"]] = _bring(module, Podman(user, module.params["timeout_seconds"]), one)
             if before != note:
-                replace_file(module, NOTE, note)
+                replace_file(module, NOTE, note, 0o600)  # Only root can read what it leads to.
     except deadline.CommandError as error:
         module.fail_json(msg=str(error))
     return {

@@ -28,15 +28,17 @@ LINGER = "/var/lib/systemd/linger"
 COMMAND_SECONDS = 60
 #: Until systemd has made the folder of a user who lingers.
 FOLDER_SECONDS = 15.0
+PATH = "container_runtime_storage_path"
 NOT_CHANGED = "Nothing was changed.\n%s"
 
 ERR_USER = "there is no such user on this node"
 ERR_REMOTE = "lies on %s, which is %s: rootless podman cannot keep images on a file system of the network"
+ERR_CLOSED = "lies below %s, which this user may not enter"
 ERR_FULL = "no %d numbers are free from %d on in %s"
 WARN_OWN = (
     "%s exists, so podman of %s reads it instead of " + storage.CONF + ": remove it, or set rootless_storage_path there"
 )
-FIX_PATH = "choose a folder on a local disk, such as /var/lib/gpu-cluster/containers"
+FIX_PATH = "choose a folder on a local disk, such as /var/lib/gpu-cluster-containers"
 
 
 def carry_out(module: AnsibleModule) -> dict[str, Any]:
@@ -119,9 +121,19 @@ def _remote(folder: str, entry: pwd.struct_passwd) -> list[Problem]:
     path = folder or _of_home(entry)
     mount = storage.holding(path, seen.parse(read_text(MOUNTINFO)))
     if mount is None or mount.type not in storage.REMOTE:
-        return []
+        closed = _closed(folder) if folder else ""
+        return [Problem(PATH, shown(folder), ERR_CLOSED % closed, FIX_PATH)] if closed else []
     value = shown(folder) if folder else f'"" (the home {entry.pw_dir})'
-    return [Problem("container_runtime_storage_path", value, ERR_REMOTE % (mount.path, mount.type), FIX_PATH)]
+    return [Problem(PATH, value, ERR_REMOTE % (mount.path, mount.type), FIX_PATH)]
+
+
+def _closed(folder: str) -> str:
+    """The folder above that only root and its group may enter, empty without one."""
+    while folder != "/":
+        folder = os.path.dirname(folder)
+        if os.path.isdir(folder) and not os.stat(folder).st_mode & 0o001:
+            return folder
+    return ""
 
 
 def _make(folder: str, own: str, entry: pwd.struct_passwd) -> None:

@@ -15,6 +15,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node im
     cuda,
     driver,
     environment,
+    images,
     kernel_log,
     nics,
     pci,
@@ -111,6 +112,7 @@ def gather(
         "nccl": {"system": system_nccl(node), "torch": torch.nccl},
         "torch": {"version": torch.version, "cuda": torch.cuda, "prefix": torch_prefix if torch.version else ""},
         "openmpi": openmpi(node, openmpi_prefix),
+        "images": images.images(node.read),
         "nics": [
             {key: value for key, value in card.items() if key != "pci"}
             | {"model": names.get(card["pci"], "") if card["pci"] else ""}

@@ -232,6 +232,14 @@ ROWS = (
         tag="openmpi",
         settings=_pinned(OPENMPI),
     ),
+    Row(
+        "GC-VER-019",
+        "the container image",
+        lambda node: node.images,
+        "load the same archive on all members: run the site playbook with --tags container_runtime on these nodes; an "
+        "image of a registry is pulled again after podman rmi NAME as the user of the jobs",
+        tag="container_runtime",
+    ),
 )
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 #: What stands in a sentence for a version that is not there.
 NONE = "none"
+#: Digits of the ID of an image, as podman images shows it.
+SHOWN_ID = 12
 
 DRIVER = "nvidia_driver_version"
 STATE = "nvidia_driver_state"
@@ -76,6 +78,12 @@ class Node:
         """Firmware and model of the data network's card: a version says something for cards of one model only."""
         version = self.card("firmware")
         return f"{version} ({self.card('model')})" if version else ""
+
+    @property
+    def images(self) -> str:
+        """The images of containers that the inventory wants, with their IDs as podman shows them."""
+        listed = [one for one in self.facts.get("images", []) if isinstance(one, Mapping)]
+        return ", ".join(f"{one.get('name')} {str(one.get('id') or '')[:SHOWN_ID] or NONE}" for one in listed)
 
     def text(self, *keys: str) -> str:
         """A fact as text, empty when it is unknown."""

@@ -223,6 +223,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("GC-VER-016", WARNING, "facts", "the GPUs are not of one model", DIFFERENT),
     ("GC-VER-017", WARNING, "facts", "MIG or ECC is not the same on all GPUs", DIFFERENT),
     ("GC-VER-018", WARNING, "facts", "Open MPI is not the same on all members", DIFFERENT),
+    ("GC-VER-019", WARNING, "facts", "the container images are not the same on all members", DIFFERENT),
 )
 # fmt: on
 #: By id.

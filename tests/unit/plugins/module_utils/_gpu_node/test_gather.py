@@ -251,6 +251,7 @@ def test_nothing_at_all_has_every_key(node: Path, tmp_path: Path) -> None:
         "nccl": {"system": "", "torch": ""},
         "torch": {"version": "", "cuda": "", "prefix": ""},
         "openmpi": "",
+        "images": [],
         "nics": [],
         "ssh": [],
     }

@@ -28,6 +28,7 @@ PLAIN: dict[str, Any] = {
     "nccl": {"system": "", "torch": ""},
     "torch": {"version": "2.13.0+cpu", "cuda": "", "prefix": "/opt/gpu-cluster/torch"},
     "openmpi": "4.1.1",
+    "images": [{"name": "localhost/train:1", "id": "9a99bb3ddd041e66bf5350a7b075efd07ca8a6295cdaddcb6a7696a1156efea0"}],
     "nics": [
         {
             "name": "fab0",
@@ -186,6 +187,21 @@ DIFFERENCES = [
         "the mode of the GPUs differs: n2 has MIG off/on, ECC on, 2 of 3 have MIG off, ECC on",
     ),
     ("openmpi", "5.0.2", "GC-VER-018", "warning", "Open MPI differs: n2 has 5.0.2, 2 of 3 have 4.1.1"),
+    (
+        "images",
+        [{"name": "localhost/train:1", "id": "f" * 64}],
+        "GC-VER-019",
+        "warning",
+        "the container image differs: n2 has localhost/train:1 ffffffffffff, 2 of 3 have localhost/train:1 "
+        "9a99bb3ddd04",
+    ),
+    (
+        "images",
+        [{"name": "localhost/train:1", "id": ""}],
+        "GC-VER-019",
+        "warning",
+        "the container image differs: n2 has localhost/train:1 none, 2 of 3 have localhost/train:1 9a99bb3ddd04",
+    ),
 ]
 
 

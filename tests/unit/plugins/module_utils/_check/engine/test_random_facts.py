@@ -42,6 +42,7 @@ FACTS: dict[str, Any] = {
     "nccl": {"system": "2.28.9", "torch": "2.29.7"},
     "torch": {"version": "2.13.0+cu130"},
     "openmpi": "4.1.1",
+    "images": [{"name": "localhost/train:1", "id": "9a99bb3ddd04"}],
     "nics": [{"name": "fab0", "mtu": 1500, "speed_mbit": 10000, "firmware": "16.35", "model": "CX5", "driver": "mlx5"}],
 }
 
