@@ -33,6 +33,7 @@ OF_ANSIBLE = {"ansible_host", "ansible_port", "ansible_user"}
 WITHOUT_VARIABLES = {
     *("GC-NET-005", "GC-NET-008", "GC-NET-009", "GC-NET-011", "GC-VER-004", "GC-VER-010"),
     *("GC-VER-013", "GC-VER-014", "GC-VER-015", "GC-VER-016", "GC-VER-017"),
+    "GC-VER-019",
 }
 #: How findings, and functions that make them, call their variables.
 NAME = "variables"

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import tarfile
 from collections.abc import Mapping
@@ -26,7 +27,7 @@ ERR_LIST = "expected a list of images, each with its name"
 ERR_NAME = "expected the whole name of an image, with its registry and a tag or digest"
 ERR_TAG = "without a tag or digest, this is the image latest, which changes"
 ERR_TWICE = "another entry of the list has this name"
-ERR_ARCHIVE = "expected the path of an archive on the controller"
+ERR_ARCHIVE = "expected the absolute path of an archive on the controller"
 ERR_UNREADABLE = "cannot be read on the controller: %s"
 ERR_NO_IMAGE = "holds no image"
 ERR_SEVERAL = "holds %d images, and each entry needs one"
@@ -60,7 +61,8 @@ def problems(value: Any) -> list[Problem]:
             found.append(Problem(f"{place}.name", shown(name), ERR_TWICE, "remove one of them"))
         names.add(name)
         archive = one.get("archive")
-        if archive not in (None, "") and not (isinstance(archive, str) and archive.isprintable()):
+        is_path = isinstance(archive, str) and archive.isprintable() and archive.startswith(("/", "~"))
+        if archive not in (None, "") and not is_path:
             found.append(Problem(f"{place}.archive", shown(archive), ERR_ARCHIVE, "write the whole path"))
     return found
 
@@ -119,7 +121,7 @@ def with_ids(images: Any) -> tuple[list[dict[str, str]], list[Problem]]:
     wrong = problems(images)
     found: list[dict[str, str]] = []
     for number, one in enumerate([] if wrong else images):
-        path, image_id = str(one.get("archive") or ""), ""
+        path, image_id = os.path.expanduser(str(one.get("archive") or "")), ""
         if path:
             place = f"{VARIABLE}[{number}].archive"
             try:

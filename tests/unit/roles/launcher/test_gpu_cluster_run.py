@@ -92,6 +92,162 @@ def test_the_python_of_a_script_and_a_program_that_is_none(cluster: Any) -> None
     assert planned(cluster, "--python", "/x/python", "bin/simulate")[0]["command"] == ["/data/bin/simulate"]
 
 
+# ---- Containers
+
+
+IMAGE = ("--image", "localhost/train:1")
+USUAL = f"/tmp/gpu-cluster-run-{os.getuid()}"
+
+
+def started(job: dict[str, Any], *devices: str, meeting: str = USUAL) -> list[str]:
+    """The command of the first container of a node."""
+    job = dict(job, logs="/data/logs/JOB")
+    command: list[str] = program.container_command(
+        job, program.node_commands(job, 29500)[0], 0, ["RANK", "PYTHONUNBUFFERED"], devices, meeting
+    )
+    return command
+
+
+def test_a_container_with_the_network_of_the_host(cluster: Any) -> None:
+    job = planned(cluster, *IMAGE, "--mode", "env", "train.py", "--lr", "1")[2]
+    command = started(job, "nvidia.com/gpu=all", "/dev/infiniband")
+    assert (
+        command[:2] == ["podman", "run"] and command[command.index("--name") + 1] == f"gpu-cluster-run-{job['id']}-2-0"
+    )
+    for option in (
+        "--rm",
+        "--init",
+        "--network=host",
+        "--ipc=host",
+        "--ulimit=host",
+        "--userns=keep-id",
+        "--pull=never",
+    ):
+        assert option in command
+    assert [one for one in command if one.startswith("--device")] == [
+        "--device=nvidia.com/gpu=all",
+        "--device=/dev/infiniband",
+    ]
+    assert [one for one in command if one.startswith("--env")] == [
+        "--env=GPU_CLUSTER_RUN_JOB",
+        "--env=PYTHONUNBUFFERED",
+        "--env=RANK",
+    ]
+    path = os.path.realpath(PROGRAM)
+    assert [one for one in command if one.startswith("--volume")] == [
+        "--volume=/data:/data",
+        f"--volume={USUAL}:{USUAL}",
+        f"--volume={path}:{path}:ro",
+    ]
+    assert command[-6:] == ["--workdir=/data", "localhost/train:1", "python3", "-I", path, "--rank"]
+    assert job["command"] == ["python3", "-u", "/data/train.py", "--lr", "1"]
+
+
+def test_torchrun_runs_inside(cluster: Any) -> None:
+    """The torch is that of the image, and so is the interpreter of --python."""
+    job = planned(cluster, *IMAGE, "--python", "/venv/bin/python", "train.py")[0]
+    inside = started(job)[started(job).index("localhost/train:1") + 1 :]
+    assert inside[:3] == ["/venv/bin/python", "-m", "torch.distributed.run"] and inside[-4] == "/venv/bin/python"
+    assert program.container_names(job) == [f"gpu-cluster-run-{job['id']}-0-0"]
+    env = planned(cluster, *IMAGE, "--mode", "env", "train.py")[0]
+    assert len(program.container_names(env)) == 2
+
+
+def test_volumes(cluster: Any) -> None:
+    """A folder of the user's takes the place of ours, and what lies in a mounted folder is not mounted again."""
+    job = planned(cluster, *IMAGE, "--volume", "/scratch", "--volume", "/nas/x:/data:ro", "../code/train.py")[0]
+    assert program.container_mounts(dict(job, logs="/code/logs"), USUAL)[:-1] == [
+        "/scratch:/scratch",
+        "/nas/x:/data:ro",
+        "/code:/code",
+        f"{USUAL}:{USUAL}",
+    ]
+    # Where another user has taken the folder's name, it has it inside.
+    assert f"{USUAL}.abc:{USUAL}" in program.container_mounts(dict(job, logs=""), f"{USUAL}.abc")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--volume", "/x", "train.py"), "--volume needs --image"),
+        ((*IMAGE, "--volume", "x:/y", "train.py"), "give /FOLDER, or /FOLDER:/FOLDER-IN-THE-CONTAINER"),
+        ((*IMAGE, "--volume", "/x:/y:r o", "train.py"), "'r o' is no option of a volume"),
+        (("--image", "-v/:/x", "train.py"), "this is no name of an image"),
+        ((*IMAGE, "--mode", "mpirun", "train.py"), "mpirun starts its daemons over ssh, outside of the containers"),
+    ],
+)
+def test_bad_input_about_images(cluster: Any, arguments: tuple[str, ...], words: str) -> None:
+    if arguments[0] == "--image" and arguments[1].startswith("-"):
+        arguments = (f"--image={arguments[1]}", *arguments[2:])
+    (reason,) = refused(cluster, *arguments)
+    assert words in reason
+
+
+def test_images_that_differ() -> None:
+    ids = {"n1": "a" * 64, "n2": "b" * 64, "n3": "a" * 64}
+    (reason,) = program.different_images("localhost/train:1", ids)
+    assert reason.startswith(
+        "n2: the image localhost/train:1 has the ID bbbbbbbbbbbb here, and aaaaaaaaaaaa on n1 and 1 more: load the same"
+    )
+    assert program.different_images("x", {"n1": "a", "n2": "a"}) == []
+    assert [one[:3] for one in program.different_images("x", {"n1": "a", "n2": "b"})] == ["n2:"]
+
+
+def test_a_node_that_can_start_no_container(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = planned(cluster, *IMAGE, "--volume", str(tmp_path / "gone"), "train.py")[0]
+    monkeypatch.setattr(program, "CDI_FOLDERS", (str(tmp_path),))
+    gone, cdi = program.container_problems(job, ["nvidia.com/gpu=all"])
+    assert gone == f"there is no {tmp_path}/gone, which --volume mounts" and cdi.startswith("no CDI file in ")
+    (tmp_path / "nvidia.yaml").write_text("kind: nvidia.com/gpu\n")
+    assert program.container_problems(dict(job, volumes=[]), ["nvidia.com/gpu=all"]) == []
+
+
+def test_devices_of_a_node(tmp_path: Path) -> None:
+    assert program.container_devices(str(tmp_path)) == []
+    (tmp_path / "nvidia0").touch()
+    (tmp_path / "infiniband").mkdir()
+    assert program.container_devices(str(tmp_path)) == ["nvidia.com/gpu=all", "/dev/infiniband"]
+
+
+def test_the_image_on_a_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its ID, or the reason and the fix."""
+    agent = SimpleNamespace(job={"image": "localhost/train:1"}, beat=lambda: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    look = program.Agent.look_at_image
+    assert "needs podman" in look(agent)[1][0] and "container_runtime_enabled: true" in look(agent)[1][0]
+    podman = tmp_path / "podman"
+    podman.write_text(f"#!/bin/sh\necho {'a' * 64}\n")
+    podman.chmod(0o755)
+    assert look(agent) == ("a" * 64, [])
+    podman.write_text("#!/bin/sh\necho 'Error: localhost/train:1: image not known' >&2\nexit 125\n")
+    image, (reason,) = look(agent)
+    assert image == "" and reason.startswith("there is no image localhost/train:1 for ")
+    assert "podman load --input FILE" in reason and reason.endswith("podman: Error: localhost/train:1: image not known")
+
+
+def test_a_dry_run_shows_the_container(cluster: Any) -> None:
+    text = program.describe(planned(cluster, *IMAGE, "--mode", "env", "--env", "SEEN=1", "train.py"))
+    assert (
+        text.count("podman run --rm ") == 5
+        and "--env=SEEN" in text
+        and "--device=nvidia.com/gpu=all if it has GPUs" in text
+    )
+
+
+def test_what_podman_needs_ends_last() -> None:
+    """Its monitor, what it starts to remove the container, and what holds the files; no process of a rank."""
+    table = {
+        5: program.Process(1, True, "podman"),
+        6: program.Process(1, False, "conmon"),
+        7: program.Process(6, True, "podman-init"),
+        8: program.Process(7, True, "python3"),
+        9: program.Process(6, False, "podman"),
+        10: program.Process(1, True, "fuse-overlayfs"),
+    }
+    assert program.of_podman(table) == {6, 9, 10}
+    assert 1 not in program.belonging({**table, 1: program.Process(0, True, "podman-init")}, 99)
+
+
 # ---- Input
 
 
@@ -814,7 +970,7 @@ def own_signals() -> Iterator[None]:
 def test_a_rank_whose_agent_died_with_its_script_cleans_up(monkeypatch: pytest.MonkeyPatch, heard: bool) -> None:
     """The signal of the agent's death can end the script before the agent's connection is closed."""
     cleaned: list[str] = []
-    monkeypatch.setattr(program, "clean_up", cleaned.append)
+    monkeypatch.setattr(program, "clean_up", lambda job, _in_container: cleaned.append(job))
     monkeypatch.setattr(program, "end_like", lambda code, number: code)
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("LOCAL_RANK", "0")
@@ -1527,7 +1683,7 @@ def test_noise_of_a_shell_is_shown(running: Connected, monkeypatch: pytest.Monke
 GOOD_EVENTS: list[dict[str, Any]] = [
     {"event": "beat"},
     {"event": "note", "text": "a log can't be written"},
-    {"event": "ready", "problems": [], "horovod": "", "port": 29500},
+    {"event": "ready", "problems": [], "horovod": "", "port": 29500, "image": ""},
     {"event": "line", "rank": 0, "stream": "out", "text": "epoch 1"},
     {"event": "line", "rank": None, "stream": "err", "text": "torchrun"},
     {"event": "rank", "rank": 0, "attempt": 0},
@@ -1667,12 +1823,12 @@ def test_only_the_first_node_says_where_ranks_meet_and_only_in_the_plan(cluster:
     launcher = program.Launcher(planned(cluster, "train.py"), 22)
     first, second = launcher.nodes[:2]
     first.state = second.state = "connecting"
-    launcher.on_ready(second, [], "", 1)
-    launcher.on_ready(first, [], "", 29501)
+    launcher.on_ready(second, [], "", 1, "")
+    launcher.on_ready(first, [], "", 29501, "")
     assert launcher.port == 29501 and second.problems == []
     for port in (0, 1, 29600, 70000):
         first.state = "connecting"
-        launcher.on_ready(first, [], "", port)
+        launcher.on_ready(first, [], "", port, "")
         assert first.problems == [f"its agent offers port {port} for the rendezvous, expected one of 29400-29599"]
         assert first.state == "lost"
 

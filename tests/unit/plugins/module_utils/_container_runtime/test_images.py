@@ -90,6 +90,7 @@ def test_all_problems_at_once(tmp_path: Path) -> None:
         ([{"name": "localhost:5000/train"}], [images.ERR_TAG]),
         ([{"name": "localhost/a:1"}, {"name": "localhost/a:1"}], [images.ERR_TWICE]),
         ([{"name": "localhost/a:1", "archive": 7}], [images.ERR_ARCHIVE]),
+        ([{"name": "localhost/a:1", "archive": "images/a.tar"}], [images.ERR_ARCHIVE]),
         ([{"archive": "/x"}], [images.ERR_LIST]),
         ("localhost/a:1", [images.ERR_LIST]),
     ],

@@ -64,6 +64,8 @@ class RunningJob:
             "etcd": {},
             "holds": True,
             "store": False,
+            "image": "",
+            "volumes": [],
             "lost_after": 600,
             "grace": 1,
         }

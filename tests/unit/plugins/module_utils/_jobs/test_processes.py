@@ -44,6 +44,22 @@ def test_a_job_is_its_agent_what_is_marked_and_all_below() -> None:
     assert (second.job, second.pids, second.about) == (OTHER, (20,), {})
 
 
+def test_what_starts_a_rank_is_none() -> None:
+    """The commands of torchrun, of podman and of the first process in a container end like that of a rank."""
+    rows = table(
+        (10, 1, (*AGENT, JOB, "{}"), ""),
+        (11, 10, ("podman", "run", "localhost/train:1", *RANK), JOB),
+        (12, 10, ("/usr/bin/conmon",), ""),
+        (13, 12, ("/run/podman-init", "--", *RANK), JOB),
+        (14, 13, ("python3", "-m", "torch.distributed.run", "--no-python", *RANK), JOB),
+        (15, 14, RANK, JOB),
+        (16, 14, RANK, JOB),
+        (17, 16, ("python", "train.py"), JOB),
+    )
+    (found,) = processes.jobs(rows)
+    assert found.ranks == (15, 16) and found.pids == tuple(range(10, 18))
+
+
 def test_open_mpis_daemon_belongs_to_its_ranks() -> None:
     rows = table((40, 1, ("orted",), ""), (41, 40, RANK, JOB), (42, 41, ("a.out",), JOB))
     rows[40] = rows[40]._replace(name="orted")

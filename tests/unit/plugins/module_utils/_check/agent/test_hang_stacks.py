@@ -25,6 +25,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent
     hang_network,
     hang_prelude,
     hang_stacks,
+    rank_process,
 )
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import hang, python_stacks
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.hang_ranks import Node
@@ -318,3 +319,17 @@ def test_nccl_is_asked_as_its_documentation_does() -> None:
         "2 ranks have launched up to operation 5",
     ]
     assert hang_network.answer_of_ras("127.0.0.1", 1) == ""
+
+
+@pytest.mark.parametrize(
+    ("status", "number"),
+    [
+        ("Name:\tpython3\nNSpid:\t1234\nSigCgt:\t0\n", 1234),
+        ("NSpid:\t1234\t5\n", 5),
+        ("NSpid:\t1234\t77\t5\n", 5),
+        # Before Linux 4.1.
+        ("Name:\tpython3\n", 1234),
+    ],
+)
+def test_the_number_of_a_process_in_its_container(status: str, number: int) -> None:
+    assert rank_process.own_pid(status, 1234) == number
