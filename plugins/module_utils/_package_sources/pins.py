@@ -25,7 +25,12 @@ KERNEL_MODULES = {"open": "kmod-nvidia-open-dkms", "proprietary": "kmod-nvidia-l
 DRIVER_PROGRAMS = "nvidia-driver-cuda"
 UPDATE_KERNEL = "nvidia_driver_kernel_update_ok"
 #: The variables that are read.
-PREFIXES = ("nvidia_driver_", "cuda_toolkit_", "nccl_", "openmpi_", "torch_runtime_", "shared_storage_")
+PREFIXES = (
+    *("nvidia_driver_", "cuda_toolkit_", "nccl_", "openmpi_", "torch_runtime_", "shared_storage_"),
+    "container_runtime_",
+)
+#: What role container_runtime installs, and on members with a GPU.
+CONTAINERS, CONTAINERS_OF_GPUS = ("podman", "crun"), ("nvidia-container-toolkit",)
 _MORE_THAN_A_NAME = re.compile(r"-\d|[^A-Za-z0-9_.+-]")
 #: Lists of packages in whatever version. Those of the role monitoring are optional.
 LISTS = ("shared_storage_packages", "torch_runtime_packages")
@@ -58,6 +63,9 @@ def packages(
             found += nccl.packages_of(values["nccl_version"], with_defaults(given, defaults)[NCCL_CUDA])[0]
     if not {"runtime", "openmpi"} & set(skipped):
         found += _openmpi(values)
+    if not {"runtime", "container_runtime"} & set(skipped) and _agreed(values, "container_runtime_enabled"):
+        names = (*CONTAINERS, *(CONTAINERS_OF_GPUS if has_gpus else ()))
+        found += [{"name": name, "variable": "container_runtime_enabled"} for name in names]
     if "runtime" not in skipped:
         for variable in LISTS:
             found += _listed(values, variable, skipped)

@@ -72,6 +72,15 @@ def test_only_what_is_going_to_be_installed(
     assert set(pinned(*skipped, has_gpus=has_gpus, **given)) == names
 
 
+def test_what_containers_need_where_they_are_wanted() -> None:
+    variable = ("", "container_runtime_enabled")
+    wanted = {"container_runtime_enabled": True, "openmpi_packages": []}
+    without_gpu = pinned(has_gpus=False, **wanted)
+    assert without_gpu == {"podman": variable, "crun": variable}
+    assert pinned("gpu", **wanted) == {**without_gpu, "nvidia-container-toolkit": variable}
+    assert pinned("container_runtime", has_gpus=False, **wanted) == pinned("runtime", has_gpus=False, **wanted) == {}
+
+
 def test_versions_of_the_inventory() -> None:
     found = pinned(
         nvidia_driver_version=575,
