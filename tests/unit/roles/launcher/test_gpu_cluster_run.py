@@ -96,14 +96,13 @@ def test_the_python_of_a_script_and_a_program_that_is_none(cluster: Any) -> None
 
 
 IMAGE = ("--image", "localhost/train:1")
-USUAL = f"/tmp/gpu-cluster-run-{os.getuid()}"
 
 
-def started(job: dict[str, Any], *devices: str, meeting: str = USUAL) -> list[str]:
+def started(job: dict[str, Any], *devices: str) -> list[str]:
     """The command of the first container of a node."""
     job = dict(job, logs="/data/logs/JOB")
     command: list[str] = program.container_command(
-        job, program.node_commands(job, 29500)[0], 0, ["RANK", "PYTHONUNBUFFERED"], devices, meeting
+        job, program.node_commands(job, 29500)[0], 0, ["RANK", "PYTHONUNBUFFERED"], devices, program.usual_meeting()
     )
     return command
 
@@ -133,10 +132,10 @@ def test_a_container_with_the_network_of_the_host(cluster: Any) -> None:
         "--env=PYTHONUNBUFFERED",
         "--env=RANK",
     ]
-    path = os.path.realpath(PROGRAM)
+    path, usual = os.path.realpath(PROGRAM), program.usual_meeting()
     assert [one for one in command if one.startswith("--volume")] == [
         "--volume=/data:/data",
-        f"--volume={USUAL}:{USUAL}",
+        f"--volume={usual}:{usual}",
         f"--volume={path}:{path}:ro",
     ]
     assert command[-6:] == ["--workdir=/data", "localhost/train:1", "python3", "-I", path, "--rank"]
@@ -156,14 +155,15 @@ def test_torchrun_runs_inside(cluster: Any) -> None:
 def test_volumes(cluster: Any) -> None:
     """A folder of the user's takes the place of ours, and what lies in a mounted folder is not mounted again."""
     job = planned(cluster, *IMAGE, "--volume", "/scratch", "--volume", "/nas/x:/data:ro", "../code/train.py")[0]
-    assert program.container_mounts(dict(job, logs="/code/logs"), USUAL)[:-1] == [
+    usual = program.usual_meeting()
+    assert program.container_mounts(dict(job, logs="/code/logs"), usual)[:-1] == [
         "/scratch:/scratch",
         "/nas/x:/data:ro",
         "/code:/code",
-        f"{USUAL}:{USUAL}",
+        f"{usual}:{usual}",
     ]
     # Where another user has taken the folder's name, it has it inside.
-    assert f"{USUAL}.abc:{USUAL}" in program.container_mounts(dict(job, logs=""), f"{USUAL}.abc")
+    assert f"{usual}.abc:{usual}" in program.container_mounts(dict(job, logs=""), f"{usual}.abc")
 
 
 @pytest.mark.parametrize(
