@@ -768,6 +768,7 @@ def agent() -> Any:
     made.disk = program.Disk()
     made.input = program.Lines()
     made.complained = set()
+    made.containers = False
     made.said = []
     made.tell = lambda **message: made.said.append(message)
     return made
