@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""docs/examples/train.py in the ways of docs/ways-to-run.md that need nothing further; the others have tests of their own."""
+"""docs/examples/train.py in those ways of docs/ways-to-run.md that need nothing further."""
 
 from __future__ import annotations
 

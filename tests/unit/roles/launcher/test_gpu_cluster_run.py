@@ -410,6 +410,11 @@ def test_all_reasons_at_once(cluster: Any) -> None:
             "etcd_members and run site.yml with --tags cluster_firewall,etcd,launcher, or give --rendezvous-host NODE",
         ),
         (
+            ["--mode", "elastic", "--image", "localhost/a:1", "--nodes", "n1,n2", "--rendezvous-host", "n3"],
+            "--image with --rendezvous-host or --rendezvous etcd: torch's store and the plugin for etcd run outside of "
+            "containers; leave one of them out",
+        ),
+        (
             ["--mode", "elastic", "--spares", "3"],
             "--spares 3: give 0 to 2, at least one of the 3 nodes has ranks",
         ),
@@ -1469,7 +1474,7 @@ def test_the_port_is_that_of_the_host_of_the_rendezvous(cluster: Any) -> None:
     launcher = program.Launcher(planned(cluster, *HOSTED, "train.py"), 22)
     for node, port in zip(launcher.nodes, (0, 0, 29504), strict=True):
         node.state = "connecting"
-        launcher.on_ready(node, [], "", port)
+        launcher.on_ready(node, [], "", port, "")
     sent: list[tuple[str, int]] = []
     for node in launcher.nodes:
         node.send = lambda node=node, **order: sent.append((node.name, order["port"]))
@@ -1533,7 +1538,7 @@ def test_a_spare_steps_in_for_a_lost_node_which_comes_back_as_a_spare(spared: Co
     assert spared.said == ["n1 was lost: no power; n3 steps in for it"] and starts(spared) == ["n3"]
     assert spare.state == "running"
     first.state = "connecting"
-    launcher.on_ready(first, [], "", 0)
+    launcher.on_ready(first, [], "", 0, "")
     assert spared.said[1] == "n1 is back, as a spare" and first.state == "ready" and starts(spared) == ["n3"]
     launcher.gone(spare, "no power")
     assert spared.said[2] == "n3 was lost: no power; n1 steps in for it"
@@ -1613,7 +1618,7 @@ def test_a_job_is_done_when_all_who_are_left_are(cluster: Any) -> None:
     assert launcher.done()
     # What has come back since then waits for nobody.
     second.state = "connecting"
-    launcher.on_ready(second, [], "", 0)
+    launcher.on_ready(second, [], "", 0, "")
     assert launcher.done() and not starts(running)
 
 
