@@ -31,6 +31,7 @@ from scheduler import Outcome, Part
 PLUGINS = f"ansible_collections.{project.COLLECTION}.plugins"
 SHELL_SCRIPTS = (
     ".ci/run",
+    "tools/lab/container/customize.sh",
     "tools/lab/vm/init",
     "tools/lab/vm/lab-console",
     "tools/lab/vm/prepare.sh",

@@ -14,5 +14,6 @@ systemctl mask sys-kernel-debug.mount sys-kernel-tracing.mount dev-hugepages.mou
 rm -f /etc/ssh/ssh_host_*
 : > /etc/machine-id
 mkdir -p /srv/wheels /srv/images
-mkdir -p -m 0755 /etc/containers/containers.conf.d
+mkdir -p /etc/containers/containers.conf.d
+chmod 0755 /etc/containers /etc/containers/containers.conf.d
 rm -f /usr/local/libexec/finish-*.sh
