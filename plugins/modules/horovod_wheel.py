@@ -14,7 +14,8 @@ author:
   - baremetal.gpu_cluster contributors (@baremetal)
 description:
   - Builds Horovod from its source package, whose hash is given, in a folder that is removed afterwards. Two lines of
-    the package are changed, so that it compiles as C++17, which the headers of PyTorch need.
+    the package are changed, so that it compiles as C++17, which the headers of PyTorch need, and one, so that it needs
+    numpy, which it imports.
   - A wheel of the same version that is in O(folder) already is kept. Nothing is installed.
   - A build takes minutes, and needs a C++ compiler, CMake, make, and the headers of Python and of Open MPI.
   - With a PyTorch for CUDA, the operations on GPUs are built with NCCL, from C(/usr/local/cuda) and the headers of

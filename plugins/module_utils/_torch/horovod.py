@@ -4,7 +4,8 @@
 """Build a wheel of Horovod from its source package: the patch, and the order of the commands.
 
 Horovod 0.28.1 compiles as C++14, and the headers of PyTorch 2.13 need C++17. Upstream has the same change in its main
-branch (github.com/horovod/horovod, pull request 3998), and made no release since.
+branch (github.com/horovod/horovod, pull request 3998), and made no release since.  It also imports numpy where it
+broadcasts objects (horovod/torch/functions.py), and does not say that it needs it.
 """
 
 from __future__ import annotations
@@ -21,18 +22,22 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.deadli
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch import pip
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.store import BuildError
 
-#: Files of the source package in which the standard is set once each.
-PATCHED = ("CMakeLists.txt", "horovod/torch/CMakeLists.txt")
-OLD, NEW = "set(CMAKE_CXX_STANDARD 14)", "set(CMAKE_CXX_STANDARD 17)"
+STANDARD = ("set(CMAKE_CXX_STANDARD 14)", "set(CMAKE_CXX_STANDARD 17)")
+#: Files of the source package, and what in them, once each, becomes what.
+PATCHES = {
+    "CMakeLists.txt": STANDARD,
+    "horovod/torch/CMakeLists.txt": STANDARD,
+    "setup.py": ("require_list = ['cloudpickle',", "require_list = ['numpy', 'cloudpickle',"),
+}
 #: What Horovod's setup.py imports, and what it asks for before a build.
-NEEDS = ("cffi", "cloudpickle", "packaging", "psutil", "pyyaml", "setuptools")
+NEEDS = ("cffi", "cloudpickle", "numpy", "packaging", "psutil", "pyyaml", "setuptools")
 #: For an ordinary question.
 STEP_SECONDS = 300
 #: Of a failed build so many lines are shown: those that tell of an error, else the last ones.
 SHOWN_LINES = 12
 LINE_CHARACTERS = 300
 
-ERR_PATCH = "%s of Horovod's source package has %d lines %r, expected 1: it is not the package that the patch is for"
+ERR_PATCH = "%s of Horovod's source package has %d times %r, expected 1: it is not the package that the patch is for"
 ERR_WHEELS = "the build of Horovod ended well and has left %d wheels, expected 1"
 ERR_BUILD = "the build of Horovod failed; its last lines that tell of an error:\n%s"
 
@@ -57,10 +62,11 @@ class Wish:
 
 
 def patched(text: str, name: str) -> str:
-    """A CMakeLists.txt that compiles as C++17."""
-    if text.count(OLD) != 1:
-        raise BuildError(ERR_PATCH % (name, text.count(OLD), OLD))
-    return text.replace(OLD, NEW)
+    """A file of the source package as it is built."""
+    old, new = PATCHES[name]
+    if text.count(old) != 1:
+        raise BuildError(ERR_PATCH % (name, text.count(old), old))
+    return text.replace(old, new)
 
 
 def telling(log: str) -> str:
@@ -104,7 +110,7 @@ def build(work: str, wish: Wish, source: pip.Source, seconds: int, inherit: Sequ
     command = [*source.pip(inside, temporary), "install", *pip.COMMON, *source.arguments(), wish.torch, *NEEDS]
     run(command, seconds, "pip install of what the build of Horovod needs", inherit)
     tree = unpacked(work, download(work, wish, source, inside, seconds, inherit))
-    for name in PATCHED:
+    for name in PATCHES:
         path = os.path.join(tree, name)
         with open(path, encoding="utf-8") as stream:
             text = patched(stream.read(), name)
