@@ -15,8 +15,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent.job_process import JobProcess
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import job_answer
 
-#: It takes 50 ms; a file server that does not answer takes ``job_question.STORAGE_SECONDS``.
-SECONDS = 6
+#: It takes 50 ms, and ``job_question.STORAGE_SECONDS`` more where a file server does not answer.
+SECONDS = 10
 
 ERR_ANSWER = "it said something else: %s"
 
