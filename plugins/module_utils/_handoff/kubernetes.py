@@ -32,7 +32,8 @@ GPU = "nvidia.com/gpu"
 PREFIX = "gpu-cluster"
 JOB = f"{PREFIX}/job"
 MEMBER = "member"
-NCCL_CONF, SSH_CONFIG, TRAIN = "nccl.conf", "ssh_config", "train.py"
+NCCL_CONF, SSH_CONFIG, SSHD_CONFIG, TRAIN = "nccl.conf", "ssh_config", "sshd_config", "train.py"
+SSHD_PATH = "/gpu-cluster/sshd_config"
 #: The operator mounts the key of the job here, as id_rsa, id_rsa.pub and authorized_keys: root's home in the image, the
 #: only folder in which the key gets the mode that ssh wants.
 SSH = os.path.join("/root", ".ssh")
@@ -55,6 +56,7 @@ NODES_IN_A_LINE = 50
 def config_map(cluster: Cluster, options: Options, example: str) -> dict[str, Any]:
     """The files that pods mount."""
     data = {NCCL_CONF: settings.render(cluster.nccl), SSH_CONFIG: _ssh_config(options)}
+    data[SSHD_CONFIG] = _sshd_config(options)
     if options.is_example:
         data[TRAIN] = example
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _named(_files(options), options), "data": data}
@@ -134,7 +136,9 @@ def train_job(cluster: Cluster, options: Options) -> dict[str, Any]:
 def mpi_job(cluster: Cluster, options: Options) -> dict[str, Any]:
     """Workers that run an sshd, and a launcher that runs mpirun on one of the same nodes."""
     port = {"name": "sshd", "containerPort": options.sshd_port}
-    worker = _container("worker", cluster, options, _sshd(options), ports=[port], ssh=True)
+    worker = _container(
+        "worker", cluster, options, _with_host_key(["/usr/sbin/sshd", "-De", "-f", SSHD_PATH]), ports=[port], ssh=True
+    )
     worker["readinessProbe"] = {"tcpSocket": {"port": options.sshd_port}, "periodSeconds": 2}
     launcher = _container("launcher", cluster, options, _mpirun(cluster, options), ssh=True)
     launcher.pop("resources", None)
@@ -224,7 +228,8 @@ def _container(
     if options.is_example:
         mounts.append(_mount(SCRIPT, TRAIN))
     if ssh:
-        mounts.append(_mount("/etc/ssh/ssh_config.d/gpu-cluster.conf", SSH_CONFIG))
+        # In the place of the image's own, which need not be there.
+        mounts += [_mount("/etc/ssh/ssh_config", SSH_CONFIG), _mount(SSHD_PATH, SSHD_CONFIG)]
     resources = _resources(cluster, options)
     return {
         "name": name,
@@ -301,12 +306,22 @@ def _with_host_key(command: Sequence[str]) -> list[str]:
     return ["/bin/sh", "-c", f'mkdir -p /run/sshd && {line} && exec "$@"', "sh", *command]
 
 
-def _sshd(options: Options) -> list[str]:
-    """Secrets are links to files, so StrictModes would refuse them."""
-    own = ("StrictModes=no", "UsePAM=no", "PidFile=none", "PermitRootLogin=prohibit-password")
-    settings_of_sshd = [word for setting in own for word in ("-o", setting)]
-    return _with_host_key(
-        ["/usr/sbin/sshd", "-De", "-p", str(options.sshd_port), "-h", f"{SSH}/id_rsa", *settings_of_sshd]
+def _sshd_config(options: Options) -> str:
+    return "\n".join(
+        [
+            "# The key of the job is the only one that logs in, and the host key of all pods.",
+            f"Port {options.sshd_port}",
+            f"HostKey {SSH}/id_rsa",
+            f"AuthorizedKeysFile {SSH}/authorized_keys",
+            "# The files of a Secret are links.",
+            "StrictModes no",
+            "UsePAM no",
+            "PermitRootLogin prohibit-password",
+            "PasswordAuthentication no",
+            "KbdInteractiveAuthentication no",
+            "PidFile none",
+            "",
+        ]
     )
 
 
