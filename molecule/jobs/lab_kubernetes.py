@@ -103,18 +103,19 @@ def of_train_job(
 def of_mpi_job(
     job: dict[str, Any], nodes: Sequence[str], keys: Mapping[str, str]
 ) -> tuple[list[Pod], Pod, dict[str, str]]:
-    """The workers, the launcher on the last node, and the names. keys: the files of the Secret of the job."""
+    """The workers, the launcher on the first node, and the names. keys: the files of the Secret of the job."""
     spec, metadata = job["spec"], job["metadata"]
+    assert spec["runLauncherAsWorker"] is True and spec["mpiImplementation"] == "OpenMPI"
     name, slots = metadata["name"], spec["slotsPerWorker"]
     worker, launcher = (spec["mpiReplicaSpecs"][kind] for kind in ("Worker", "Launcher"))
+    pods = [f"{name}-launcher", *(f"{name}-worker-{number}" for number in range(worker["replicas"]))]
     names = {
-        f"{name}-worker-{number}.{name}.{metadata['namespace']}.svc": node
-        for number, node in enumerate(nodes[: worker["replicas"]])
+        f"{pod}.{name}.{metadata['namespace']}.svc": node for pod, node in zip(pods, nodes[: len(pods)], strict=True)
     }
     secret = {f"{spec['sshAuthMountPath']}/{file}": keys[file] for file in MPI_FILES}
     workers = [
         Pod(node, f"{name}-worker", worker["template"]["spec"], {"K_MPI_JOB_ROLE": "worker"}, secret)
-        for node in names.values()
+        for node in nodes[1 : len(pods)]
     ]
     environment = {
         "K_MPI_JOB_ROLE": "launcher",
@@ -122,11 +123,9 @@ def of_mpi_job(
         "OMPI_MCA_orte_default_hostfile": "/etc/mpi/hostfile",
         "OMPI_MCA_plm_rsh_args": "-o ConnectionAttempts=10",
         "OMPI_MCA_orte_set_default_slots": str(slots),
-        "NVIDIA_VISIBLE_DEVICES": "",
-        "NVIDIA_DRIVER_CAPABILITIES": "",
     }
     hostfile = {"/etc/mpi/hostfile": "".join(f"{one} slots={slots}\n" for one in names)}
-    start = Pod(nodes[-1], f"{name}-launcher", launcher["template"]["spec"], environment, {**secret, **hostfile})
+    start = Pod(nodes[0], f"{name}-launcher", launcher["template"]["spec"], environment, {**secret, **hostfile})
     return workers, start, names
 
 

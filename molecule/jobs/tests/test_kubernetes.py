@@ -114,7 +114,7 @@ def test_the_pods_of_an_mpi_job_train(cluster: Cluster, nodes: list[str], writte
         for worker in workers:
             start(cluster, worker, written, names, "--detach")
         ready = "timeout 60 sh -c 'until [ -n \"$(ss -Hltn sport = :2022)\" ]; do sleep 0.2; done'"
-        cluster.on_each(nodes, ready)
+        cluster.on_each([worker.node for worker in workers], ready)
         told = start(cluster, launcher, written, names)
     finally:
         lab_kubernetes.remove(cluster, nodes, NAMES)

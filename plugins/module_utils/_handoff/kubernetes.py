@@ -40,6 +40,8 @@ SSH = os.path.join("/root", ".ssh")
 HOSTFILE = "/etc/mpi/hostfile"
 KNOWN_HOSTS = "/tmp/known_hosts"
 ALIAS = "gpu-cluster-job"
+#: A name is known some seconds after its pod has started, and mpirun does not try again.
+RESOLVED = f'while read -r name _; do until getent hosts "$name"; do sleep 1; done; done < {HOSTFILE}; '
 #: Of the shell that a rank of an MPIJob begins with.
 OF_A_RANK = {
     "RANK": "OMPI_COMM_WORLD_RANK",
@@ -78,14 +80,7 @@ def pytorch_job(cluster: Cluster, options: Options) -> dict[str, Any]:
         "spec": {
             "nprocPerNode": str(cluster.ranks_per_node),
             "runPolicy": {"cleanPodPolicy": "Running"},
-            "pytorchReplicaSpecs": {
-                kind: {
-                    "replicas": number,
-                    "restartPolicy": "Never",
-                    "template": _template(options, _pod(options, container), spread=True),
-                }
-                for kind, (number, container) in replicas.items()
-            },
+            "pytorchReplicaSpecs": _replicas(replicas, options),
         },
     }
 
@@ -98,7 +93,7 @@ def training_runtime(cluster: Cluster, options: Options) -> dict[str, Any]:
         "name": "node",
         "template": {
             "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
-            "spec": {"backoffLimit": 0, "template": _template(options, pod, spread=True)},
+            "spec": {"backoffLimit": 0, "template": _template(options, pod)},
         },
     }
     named = _named(options.name, options)
@@ -134,38 +129,32 @@ def train_job(cluster: Cluster, options: Options) -> dict[str, Any]:
 
 
 def mpi_job(cluster: Cluster, options: Options) -> dict[str, Any]:
-    """Workers that run an sshd, and a launcher that runs mpirun on one of the same nodes."""
+    """A launcher that runs mpirun and the ranks of its own node, and workers that run an sshd.
+
+    mpirun takes a host whose address is its own for its own node. With the network of the host, a launcher beside a
+    worker would start that worker's ranks in its own container, which has no GPU.
+    """
     port = {"name": "sshd", "containerPort": options.sshd_port}
-    worker = _container(
-        "worker", cluster, options, _with_host_key(["/usr/sbin/sshd", "-De", "-f", SSHD_PATH]), ports=[port], ssh=True
-    )
+    sshd = _with_host_key(["/usr/sbin/sshd", "-De", "-f", SSHD_PATH])
+    worker = _container("worker", cluster, options, sshd, ports=[port], ssh=True)
     worker["readinessProbe"] = {"tcpSocket": {"port": options.sshd_port}, "periodSeconds": 2}
     launcher = _container("launcher", cluster, options, _mpirun(cluster, options), ssh=True)
-    launcher.pop("resources", None)
     launcher["env"] = launcher["env"] + _listed(_of_open_mpi(cluster))
+    replicas = {"Launcher": (1, launcher)}
+    if len(cluster.nodes) > 1:
+        replicas["Worker"] = (len(cluster.nodes) - 1, worker)
     return {
         "apiVersion": "kubeflow.org/v2beta1",
         "kind": "MPIJob",
         "metadata": _named(options.name, options),
         "spec": {
             "slotsPerWorker": cluster.ranks_per_node,
+            "runLauncherAsWorker": True,
             "sshAuthMountPath": SSH,
             "launcherCreationPolicy": "WaitForWorkersReady",
             "mpiImplementation": "OpenMPI",
             "runPolicy": {"cleanPodPolicy": "Running", "backoffLimit": 0},
-            "mpiReplicaSpecs": {
-                "Launcher": {
-                    "replicas": 1,
-                    "restartPolicy": "Never",
-                    # The workers have all nodes, so it is not kept away from them.
-                    "template": _template(options, _pod(options, launcher), spread=False),
-                },
-                "Worker": {
-                    "replicas": len(cluster.nodes),
-                    "restartPolicy": "Never",
-                    "template": _template(options, _pod(options, worker), spread=True),
-                },
-            },
+            "mpiReplicaSpecs": _replicas(replicas, options),
         },
     }
 
@@ -264,14 +253,24 @@ def _pod(options: Options, container: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _template(options: Options, pod: dict[str, Any], *, spread: bool) -> dict[str, Any]:
-    """spread: at most one of these pods on a node."""
-    if not spread:
-        return {"spec": pod}
+def _template(options: Options, pod: dict[str, Any]) -> dict[str, Any]:
+    """At most one pod of the job on a node."""
     own = {JOB: options.name}
     rule = {"labelSelector": {"matchLabels": own}, "topologyKey": "kubernetes.io/hostname"}
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}}
     return {"metadata": {"labels": own}, "spec": {**pod, "affinity": affinity}}
+
+
+def _replicas(containers: dict[str, tuple[int, dict[str, Any]]], options: Options) -> dict[str, Any]:
+    """The kinds of pods, each with its number and its container."""
+    return {
+        kind: {
+            "replicas": number,
+            "restartPolicy": "Never",
+            "template": _template(options, _pod(options, container)),
+        }
+        for kind, (number, container) in containers.items()
+    }
 
 
 def _is_python(command: Sequence[str]) -> bool:
@@ -299,11 +298,11 @@ def _ssh_config(options: Options) -> str:
     )
 
 
-def _with_host_key(command: Sequence[str]) -> list[str]:
-    """The command, after the host key of the job was written down."""
+def _with_host_key(command: Sequence[str], first: str = "") -> list[str]:
+    """The command, after the host key of the job was written down. first: what the shell does before it."""
     # Without $( ), in which Kubernetes would look for a variable of its own.
     line = f"{{ printf '{ALIAS} '; cat {SSH}/id_rsa.pub; }} > {KNOWN_HOSTS}"
-    return ["/bin/sh", "-c", f'mkdir -p /run/sshd && {line} && exec "$@"', "sh", *command]
+    return ["/bin/sh", "-c", f'{first}mkdir -p /run/sshd && {line} && exec "$@"', "sh", *command]
 
 
 def _sshd_config(options: Options) -> str:
@@ -336,8 +335,8 @@ def _of_open_mpi(cluster: Cluster) -> dict[str, str]:
 
 
 def _mpirun(cluster: Cluster, options: Options) -> list[str]:
-    """Rank 0 is on the first worker. An ssh session has no variable of the pod, so mpirun hands them over."""
-    first = f"{options.name}-worker-0.{options.name}.{options.namespace}.svc"
+    """Rank 0 is in the launcher. An ssh session has no variable of the pod, so mpirun hands them over."""
+    first = f"{options.name}-launcher.{options.name}.{options.namespace}.svc"
     meeting = {"MASTER_ADDR": first, "MASTER_PORT": str(cluster.master_port)}
     words = ["mpirun", "--allow-run-as-root", "--hostfile", HOSTFILE]
     words += ["-n", str(len(cluster.nodes) * cluster.ranks_per_node), "--bind-to", "none"]
@@ -347,4 +346,6 @@ def _mpirun(cluster: Cluster, options: Options) -> list[str]:
         words += ["-x", f"{name}={value}"]
     exported = " ".join(f"{name}=$" + value for name, value in OF_A_RANK.items())
     python = [PYTHON] if _is_python(options.command) else []
-    return _with_host_key([*words, "sh", "-c", f'export {exported}; exec "$@"', "sh", *python, *options.command])
+    return _with_host_key(
+        [*words, "sh", "-c", f'export {exported}; exec "$@"', "sh", *python, *options.command], first=RESOLVED
+    )

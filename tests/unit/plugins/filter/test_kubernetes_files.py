@@ -78,9 +78,9 @@ def test_every_pod_uses_the_network_of_the_host_and_the_members_alone() -> None:
         assert {"name": "GLOO_SOCKET_IFNAME", "value": "ens1f0"} in container["env"]
         mounted = {one["mountPath"]: one.get("subPath") for one in container["volumeMounts"]}
         assert mounted["/dev/shm"] is None and mounted["/etc/nccl.conf"] == "nccl.conf"
-        limits = container.get("resources", {}).get("limits", {})
-        assert limits == ({} if name == "mpi Launcher" else {"nvidia.com/gpu": "8"})
-        assert ("affinity" in pod) == (name != "mpi Launcher")
+        assert container["resources"]["limits"] == {"nvidia.com/gpu": "8"}
+        (rule,) = pod["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        assert rule["labelSelector"] == {"matchLabels": {"gpu-cluster/job": "train"}}
 
 
 def test_the_numbers_are_those_of_the_members() -> None:
@@ -91,7 +91,8 @@ def test_the_numbers_are_those_of_the_members() -> None:
     assert found["TrainJob"]["spec"]["trainer"]["numNodes"] == 3
     assert found["TrainJob"]["spec"]["trainer"]["numProcPerNode"] == 8
     mpi = found["MPIJob"]["spec"]
-    assert mpi["slotsPerWorker"] == 8 and mpi["mpiReplicaSpecs"]["Worker"]["replicas"] == 3
+    assert mpi["slotsPerWorker"] == 8 and mpi["runLauncherAsWorker"] is True
+    assert {name: one["replicas"] for name, one in mpi["mpiReplicaSpecs"].items()} == {"Launcher": 1, "Worker": 2}
     command = mpi["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]["command"]
     assert command[command.index("-n") + 1] == "24"
 
@@ -108,6 +109,7 @@ def test_some_members() -> None:
     assert "nodes --overwrite gpu01 gpu03 gpu-cluster/train=member" in texts["labels.sh"]
     found = objects(hosts="gpu02")
     assert list(found["PyTorchJob"]["spec"]["pytorchReplicaSpecs"]) == ["Master"]
+    assert list(found["MPIJob"]["spec"]["mpiReplicaSpecs"]) == ["Launcher"]
 
 
 def test_the_commands_that_label_nodes_are_words_of_a_shell() -> None:
