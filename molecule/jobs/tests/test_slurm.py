@@ -32,7 +32,8 @@ FOLDERS = (
 )
 CLEAN = (
     "systemctl stop slurmd slurmctld munge; systemctl reset-failed slurmd slurmctld munge; "
-    f"rm -rf {KEY} {FOLDER} /etc/slurm/*.conf /var/spool/slurm; true"
+    f"rm -rf {KEY} {FOLDER} /var/spool/slurm; "
+    "cd /etc/slurm && rm -f slurm.conf gres.conf cgroup.conf topology.conf; true"
 )
 #: An address of the data network that no member has.
 OUTSIDER = "198.18.20.250/24"
