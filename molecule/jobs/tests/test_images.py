@@ -18,13 +18,13 @@ from lab_launcher import FOLDER, Job, write
 PLAIN = "localhost/lab-plain:1"
 MAKE_PLAIN = f"""
 set -e
-files=$(for program in /bin/sh /usr/bin/env /usr/bin/sleep /usr/bin/setsid /usr/bin/python3; do
+files=$({{ for program in /bin/sh /usr/bin/env /usr/bin/sleep /usr/bin/setsid /usr/bin/python3; do
     echo $program
     ldd $program | grep -o '/[^ ]*'
 done
 find /usr/lib/python3.[0-9]* '(' -name '*.py' -o -name '*.so' ')' -not -path '*/test/*' -not -path '*-packages/*'
-ls /usr/lib/*/libffi.so* /usr/lib/*/libcrypto.so*)
-tar --create --dereference --file - $files 2> /dev/null | su - train -c 'cd /; podman import --quiet - {PLAIN} 2>&1'
+ls /usr/lib/*/libffi.so* /usr/lib/*/libcrypto.so*; }} | sort -u)
+tar --create --dereference --hard-dereference --file - $files 2> /dev/null | su - train -c 'cd /; podman import --quiet - {PLAIN} 2>&1'
 """
 WEIGHTS = re.compile(r"rank (\d+) weights (\w+) same on 3 ranks")
 WHO = """\
