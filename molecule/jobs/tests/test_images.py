@@ -24,7 +24,8 @@ files=$({{ for program in /bin/sh /usr/bin/env /usr/bin/sleep /usr/bin/setsid /u
 done
 find /usr/lib/python3.[0-9]* '(' -name '*.py' -o -name '*.so' ')' -not -path '*/test/*' -not -path '*-packages/*'
 ls /usr/lib/*/libffi.so* /usr/lib/*/libcrypto.so*; }} | sort -u)
-tar --create --dereference --hard-dereference --file - $files 2> /dev/null | su - train -c 'cd /; podman import --quiet - {PLAIN} 2>&1'
+tar --create --dereference --hard-dereference --file - $files 2> /dev/null |
+    su - train -c 'cd /; podman import --quiet - {PLAIN} 2>&1'
 """
 WEIGHTS = re.compile(r"rank (\d+) weights (\w+) same on 3 ranks")
 WHO = """\

@@ -1,0 +1,111 @@
+# Copyright: (c) 2026, baremetal.gpu_cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Role container_runtime on real nodes: ranges, storage and an image out of an archive; and what it refuses."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lab_cluster import Cluster, Ended
+from lab_containers import as_train
+
+NAME = "localhost/lab-role:1"
+STORAGE = "/var/lib/lab-containers"
+FILES = "/etc/subuid /etc/subgid /etc/containers/storage.conf"
+#: The user of the lab lingers for this test alone.
+FORGET = f"""
+{as_train("podman system migrate")}; loginctl disable-linger train
+for file in {FILES}; do mv $file.lab-kept $file; done
+rm -rf {STORAGE} /etc/gpu-cluster/images.json
+"""
+
+
+def make_archive(path: Path, text: str) -> str:
+    """A docker archive with one file; the ID of its image."""
+
+    def tar(files: dict[str, bytes]) -> bytes:
+        stream = io.BytesIO()
+        with tarfile.open(fileobj=stream, mode="w") as archive:
+            for name, content in files.items():
+                member = tarfile.TarInfo(name)
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))
+        return stream.getvalue()
+
+    layer = tar({"said": text.encode()})
+    layers = {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}"]}
+    config = json.dumps({"architecture": "amd64", "os": "linux", "config": {}, "rootfs": layers}).encode()
+    image = hashlib.sha256(config).hexdigest()
+    manifest = [{"Config": f"{image}.json", "RepoTags": [NAME], "Layers": ["layer.tar"]}]
+    path.write_bytes(tar({"layer.tar": layer, f"{image}.json": config, "manifest.json": json.dumps(manifest).encode()}))
+    return image
+
+
+@pytest.fixture(scope="module")
+def node(cluster: Cluster) -> Iterator[str]:
+    """One node, whose user has no range yet."""
+    name = next(iter(cluster.hosts))
+    cluster.shell(name, f"for file in {FILES}; do cp -a $file $file.lab-kept; done; sed -i /^train:/d /etc/subuid")
+    yield name
+    cluster.shell(name, FORGET)
+
+
+def apply(cluster: Cluster, node: str, folder: Path, *arguments: str, **variables: Any) -> Ended:
+    """The role alone."""
+    task = {"name": "Apply", "ansible.builtin.import_role": {"name": "baremetal.gpu_cluster.container_runtime"}}
+    given = {"container_runtime_enabled": True, "container_runtime_storage_path": STORAGE, **variables}
+    play = {"name": "Containers", "hosts": node, "gather_facts": False, "become": True, "vars": given, "tasks": [task]}
+    (folder / "play.yml").write_text(json.dumps([play]))
+    return cluster.play(str(folder / "play.yml"), *arguments)
+
+
+@pytest.mark.long
+def test_an_image_of_an_archive(cluster: Cluster, node: str, tmp_path: Path) -> None:
+    image = make_archive(tmp_path / "first.tar", "first")
+    images = {"container_runtime_images": [{"name": NAME, "archive": str(tmp_path / "first.tar")}]}
+    planned = apply(cluster, node, tmp_path, "--check", "--diff", **images)
+    assert planned.code == 0 and "+train:100000:65536" in planned.text, planned.text
+    assert "train" not in cluster.shell(node, "cat /etc/subuid") and STORAGE not in planned.text.split("PLAY RECAP")[1]
+
+    ended = apply(cluster, node, tmp_path, **images)
+    assert ended.code == 0, ended.text
+    shown = as_train(f"podman image inspect --format '{{{{.Id}}}}' {NAME}".replace("'", '"'))
+    assert cluster.shell(node, shown).strip() == image
+    assert cluster.shell(node, "grep ^train: /etc/subuid").strip() == "train:100000:65536"
+    assert cluster.shell(node, f"stat -c '%U %a' {STORAGE}/4000").strip() == "train 700"
+
+    again = apply(cluster, node, tmp_path, "--diff", **images)
+    assert again.code == 0 and "changed=0" in again.text, again.text
+
+    # Another image of the same name.
+    other = make_archive(tmp_path / "first.tar", "second")
+    assert other != image and apply(cluster, node, tmp_path, **images).code == 0
+    assert cluster.shell(node, shown).strip() == other
+    facts = cluster.run([*ad_hoc(cluster, node), "-m", "baremetal.gpu_cluster.gpu_node_facts"])
+    assert other in facts.text and NAME in facts.text, facts.text
+
+
+def ad_hoc(cluster: Cluster, node: str) -> list[str]:
+    command = cluster.command("site.yml")
+    return ["ansible", node, "--become", *command[command.index("-i") : command.index("-i") + 2]]
+
+
+def test_what_is_wrong_is_refused_before_anything_changes(cluster: Cluster, node: str, tmp_path: Path) -> None:
+    """A closed folder, and all wrong images at once."""
+    before = cluster.shell(node, f"cat {FILES}")
+    closed = apply(cluster, node, tmp_path, container_runtime_storage_path="/root/containers")
+    assert closed.code != 0 and "lies below /root, which this user may not enter" in closed.text, closed.text
+    (tmp_path / "text.tar").write_text("no archive")
+    images = [{"name": "localhost/a:1", "archive": "/nowhere.tar"}, {"name": NAME, "archive": f"{tmp_path}/text.tar"}]
+    wrong = apply(cluster, node, tmp_path, container_runtime_images=images)
+    assert wrong.code != 0 and "cannot be read on the controller" in wrong.text, wrong.text
+    assert "holds no image" in wrong.text, wrong.text
+    assert cluster.shell(node, f"cat {FILES}") == before
