@@ -348,7 +348,7 @@ ELSEWHERE = {
     "GC-VER-007": GPU,
     "GC-VER-011": GPU,
     "GC-VER-012": GPU,
-    "GC-VER-019": "needs images; molecule/jobs/tests/test_images.py runs its role",
+    "GC-VER-019": "needs images; molecule/jobs/tests/test_container_runtime.py runs its role",
     "GC-VER-018": "needs two builds of Open MPI; molecule/faults/tests/test_check_openmpi.py runs its role",
     **dict.fromkeys((f"GC-TEXT-0{number:02}" for number in (1, 3, 5, 6, 7, 8, 9, 10, 13, 14)), TEXT),
 }
