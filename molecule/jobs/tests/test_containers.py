@@ -128,7 +128,7 @@ def test_a_killed_launcher_leaves_neither_processes_nor_containers(cluster: Clus
         (as_train(f"podman tag {TINY} localhost/kept && podman untag {TINY} {TINY}"),
          as_train(f"podman tag localhost/kept {TINY} && podman untag localhost/kept localhost/kept"),
          f"{TINY}: image not known"),
-        ("mv /usr/bin/podman /usr/bin/podman.away", "mv /usr/bin/podman.away /usr/bin/podman", "podman: not found"),
+        ("mv /usr/bin/podman /usr/bin/podman.away", "mv /usr/bin/podman.away /usr/bin/podman", "exec: podman: "),
     ],
     ids=["image", "podman"],
 )  # fmt: skip
@@ -144,8 +144,6 @@ def test_a_node_that_lacks_a_part_is_named(
         cluster.shell(lacking, mend)
     assert f"rank 1 on {lacking} ended with exit code" in job.text and words in job.text
     # The other rank can end while podman still creates its container, as the page says, with the command for that.
-    created = f"{members[0]}: container "
-    assert [line for line in remains(cluster, 10) if not line.startswith(created) or "Created" not in line] == []
     cluster.shell(members[0], as_train("podman container prune --force"))
     assert remains(cluster) == []
 
