@@ -158,7 +158,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
      "when nobody is in the majority"),
     ("GC-NODE-026", ERROR, "static", "hardware addresses of the data network cannot be found, or are fixed and wrong",
      "node"),
-    ("GC-NODE-030", WARNING, "static", "network storage hangs or its handle is stale",
+    ("GC-NODE-030", WARNING, "static", "network storage does not answer or is no longer known to its server",
      "the nodes on which it does"),
     ("GC-PERF-001", ERROR, "collective", "the all_reduce is slower than the site allows",
      "the cluster; nobody fails for it alone"),
