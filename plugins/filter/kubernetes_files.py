@@ -145,7 +145,10 @@ def _plain(value: Any) -> Any:
     """Without Ansible's own types of texts and numbers, which YAML's writer does not know."""
     if isinstance(value, bool) or value is None:
         return value
-    for kind in (str, int, float):
+    if isinstance(value, str):
+        # str() alone leaves texts of ansible-core before 2.19 as they are.
+        return str.__str__(value)
+    for kind in (int, float):
         if isinstance(value, kind):
             return kind(value)
     if isinstance(value, Mapping):
