@@ -35,6 +35,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.cli i
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._discover import read as discovery
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._firewall.change import FIREWALL
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._network.change import NETWORK
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._shared_storage import question
 
 PLUGINS = project.ROOT / "plugins"
 UTILS = PLUGINS / "module_utils"
@@ -87,6 +88,7 @@ SITES: dict[str, dict[str, list[ModuleType]]] = {
     "module_utils/_check/cli/nodes.py": {f"sent {name}": [step, command] for name, step in nodes.SENT.items()},
     "module_utils/_check/cli/why.py": {"what a rank loads to be asked": [hang_prelude]},
     "module_utils/_check/agent/facts_job.py": {"look of a job": [job_question]},
+    "module_utils/_shared_storage/silence.py": {"question to storage": [question]},
     "module_utils/_check/agent/facts_nccl.py": {"question to NCCL": [nccl_question]},
     "module_utils/_check/agent/launch.py": {"worker, ranks and steps": list(launch.PROGRAMS)},
     "module_utils/_check/agent/mpi_command.py": {"rank of mpirun": [mpi_program]},
