@@ -53,13 +53,8 @@ def test_an_override_that_says_the_same_is_no_news(name: str) -> None:
     planned = plan_overrides.HANDED_OVER[name](PLAN)
     assert noted(**{name: planned}) == []
     assert noted(**{name: list(reversed(planned)) if isinstance(planned, list) else planned}) == []
-    other = (
-        [*planned, "7"]
-        if isinstance(planned, list)
-        else {**planned, "first": 7}
-        if isinstance(planned, dict)
-        else planned + 1
-    )
+    number = planned + 1 if isinstance(planned, int) else {**planned, "first": 7} if isinstance(planned, dict) else 0
+    other = [*planned, "7"] if isinstance(planned, list) else number
     assert noted(**{name: other}) == [name]
 
 
