@@ -126,6 +126,15 @@ def setting(option: str) -> str:
     return " ".join(problem.sentence() for problem in wrong if problem.variable.endswith(option))
 
 
+def horovod(option: str) -> str:
+    """What horovod_wheel says of it."""
+    names = ("find_links", "index_url", "proxy", "version", "sha256", "local_version", "python", "mpi_prefix")
+    params = {**dict.fromkeys(names, ""), "torch": "torch==2.13.0", option: ADDRESS}
+    with pytest.raises(torch_run.RefusedError) as caught:
+        torch_run.horovod_wheel(params, check_mode=True)
+    return str(caught.value)
+
+
 #: Who refuses what.
 REFUSING: dict[tuple[str, str], Callable[[str], str]] = {
     ("package_repositories", "proxy"): setting,
@@ -135,6 +144,7 @@ REFUSING: dict[tuple[str, str], Callable[[str], str]] = {
         for name in ("baseurl", "metalink", "gpg_key", "proxy")
     },
     **{("torch_environment", name): torch for name in ("find_links", "index_url", "proxy")},
+    **{("horovod_wheel", name): horovod for name in ("find_links", "index_url", "proxy")},
     **{("torch_lock", name): torch for name in ("find_links", "index_url", "proxy")},
 }
 
