@@ -41,7 +41,7 @@ HOSTFILE = "/etc/mpi/hostfile"
 KNOWN_HOSTS = "/tmp/known_hosts"
 ALIAS = "gpu-cluster-job"
 #: A name is known some seconds after its pod has started, and mpirun does not try again.
-RESOLVED = f'while read -r name _; do until getent hosts "$name"; do sleep 1; done; done < {HOSTFILE}; '
+RESOLVED = f'while read -r name _; do until getent hosts "$name" > /dev/null; do sleep 1; done; done < {HOSTFILE}; '
 #: Of the shell that a rank of an MPIJob begins with.
 OF_A_RANK = {
     "RANK": "OMPI_COMM_WORLD_RANK",
