@@ -17,6 +17,8 @@ import pytest
 from lab_cluster import Cluster, Ended
 from lab_containers import as_train
 
+#: Each play takes seconds, and the default tests have few.
+pytestmark = pytest.mark.long
 NAME = "localhost/lab-role:1"
 STORAGE = "/var/lib/lab-containers"
 FILES = "/etc/subuid /etc/subgid /etc/containers/storage.conf"
@@ -67,7 +69,6 @@ def apply(cluster: Cluster, node: str, folder: Path, *arguments: str, **variable
     return cluster.play(str(folder / "play.yml"), *arguments)
 
 
-@pytest.mark.long
 def test_an_image_of_an_archive(cluster: Cluster, node: str, tmp_path: Path) -> None:
     image = make_archive(tmp_path / "first.tar", "first")
     images = {"container_runtime_images": [{"name": NAME, "archive": str(tmp_path / "first.tar")}]}

@@ -16,16 +16,16 @@ MOST = 2**32 - 1
 
 
 class Range(NamedTuple):
-    """A line of the file: user by name or number, first number, count."""
+    """A line of the file: user by name or number, first number, how many."""
 
     owner: str
     first: int
-    count: int
+    size: int
 
     @property
     def end(self) -> int:
         """The number after the last one."""
-        return self.first + self.count
+        return self.first + self.size
 
 
 def parse(text: str) -> list[Range]:
@@ -39,7 +39,7 @@ def parse(text: str) -> list[Range]:
 
 
 def has_some(ranges: Iterable[Range], user: str, uid: int) -> bool:
-    return any(one.owner in (user, str(uid)) and one.count > 0 for one in ranges)
+    return any(one.owner in (user, str(uid)) and one.size > 0 for one in ranges)
 
 
 def free(ranges: Iterable[Range], first: int, count: int, taken: Sequence[int] = ()) -> int | None:
@@ -55,7 +55,7 @@ def free(ranges: Iterable[Range], first: int, count: int, taken: Sequence[int] =
 def with_range(text: str, added: Range) -> str:
     """The file with one line more."""
     before = text if not text or text.endswith("\n") else f"{text}\n"
-    return f"{before}{added.owner}:{added.first}:{added.count}\n"
+    return f"{before}{added.owner}:{added.first}:{added.size}\n"
 
 
 def come_from_elsewhere(nsswitch: str) -> bool:
