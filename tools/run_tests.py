@@ -37,6 +37,7 @@ SHELL_SCRIPTS = (
     "tools/lab/vm/prepare.sh",
     "tools/evidence/look.sh",
     "docs/examples/slurm/prolog-slurmctld",
+    "docs/examples/slurm/train.sbatch",
 )
 REAL_PLAYBOOKS = "tests/ansible_core"
 LAUNCHER = "roles/launcher/files/gpu-cluster-run"
