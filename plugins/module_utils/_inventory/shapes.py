@@ -207,6 +207,8 @@ SHAPES: dict[str, Shape] = {
     "monitoring_packages": PACKAGE,
     "openmpi_packages": PACKAGE,
     "shared_storage_packages": PACKAGE,
+    "torch_runtime_horovod_mpi_prefix": PREFIX,
+    "torch_runtime_horovod_packages": PACKAGE,
     "torch_runtime_packages": PACKAGE,
     "etcd_version": RPM_VERSION,
     "openmpi_version": RPM_VERSION,
