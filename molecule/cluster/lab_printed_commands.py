@@ -331,6 +331,7 @@ ELSEWHERE = {
     "GC-MPI-002": "needs two builds of Open MPI; molecule/faults/tests/test_check_openmpi.py runs its role",
     "GC-MPI-003": "needs two builds of Open MPI; molecule/faults/tests/test_check_openmpi.py runs its role",
     "GC-NCCL-001": STATIC,
+    "GC-NODE-030": "the nodes of the lab mount no file server; molecule/vm/tests/test_vm_nfs.py has one",
     "GC-NCCL-002": STATIC,
     "GC-NCCL-003": STATIC,
     **dict.fromkeys(

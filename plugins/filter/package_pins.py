@@ -70,7 +70,7 @@ def package_pins(
     found = read_variables(hostvars, str(host), lambda name: name.startswith(pins.PREFIXES))
     given = {name: value for name, value in found.items() if not isinstance(value, Unreadable)}
     facts = hostvars[host].get("ansible_facts", {}).get("gpu_node", {}) if host in hostvars else {}
-    return pins.packages(given, defaults, bool(has_gpus), [str(tag) for tag in skipped], facts)
+    return pins.packages(given, defaults, bool(has_gpus), [str(tag) for tag in skipped], facts, str(host))
 
 
 class FilterModule:

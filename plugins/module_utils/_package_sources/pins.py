@@ -27,7 +27,7 @@ UPDATE_KERNEL = "nvidia_driver_kernel_update_ok"
 #: The variables that are read.
 PREFIXES = (
     *("nvidia_driver_", "cuda_toolkit_", "nccl_", "openmpi_", "torch_runtime_", "shared_storage_"),
-    "container_runtime_",
+    *("container_runtime_", "etcd_"),
 )
 #: What role container_runtime installs, and on members with a GPU.
 CONTAINERS, CONTAINERS_OF_GPUS = ("podman", "crun"), ("nvidia-container-toolkit",)
@@ -44,11 +44,12 @@ def packages(
     has_gpus: bool,
     skipped: Collection[str],
     facts: Mapping[str, Any] | None = None,
+    host: str = "",
 ) -> list[dict[str, str]]:
     """As M(baremetal.gpu_cluster.pinned_packages) takes them. ``skipped``: tags of roles and phases that do not run.
 
     ``facts``: those of M(baremetal.gpu_cluster.gpu_node_facts) about the node. They come from it, so their shape is
-    looked at.
+    looked at. ``host``: its name in the inventory, by which a member of etcd is known.
     """
     values = {**defaults, **given}
     found: list[dict[str, str]] = []
@@ -63,6 +64,8 @@ def packages(
             found += nccl.packages_of(values["nccl_version"], with_defaults(given, defaults)[NCCL_CUDA])[0]
     if not {"runtime", "openmpi"} & set(skipped):
         found += _openmpi(values)
+    if not {"runtime", "etcd"} & set(skipped):
+        found += _etcd(values, host)
     if not {"runtime", "container_runtime"} & set(skipped) and _agreed(values, "container_runtime_enabled"):
         names = (*CONTAINERS, *(CONTAINERS_OF_GPUS if has_gpus else ()))
         found += [{"name": name, "variable": "container_runtime_enabled"} for name in names]
@@ -138,3 +141,13 @@ def _openmpi(values: Mapping[str, Any]) -> list[dict[str, str]]:
         for name in names
         if isinstance(name, str)
     ]
+
+
+def _etcd(values: Mapping[str, Any], host: str) -> list[dict[str, str]]:
+    """Only its members install it."""
+    name, version, members = (values.get(f"etcd_{what}") for what in ("package", "version", "members"))
+    if not isinstance(members, list) or host not in members or not isinstance(name, str) or not name:
+        return []
+    if not isinstance(version, (str, type(None))):
+        return []
+    return [{"name": name, "version": version or "", "variable": "etcd_version" if version else "etcd_package"}]
