@@ -82,6 +82,7 @@ STANDS_FOR: dict[str, Source] = {
     "selinux_policy_torch_prefix": _PREFIX,
     "cluster_check_openmpi_prefix": _OPENMPI,
     "launcher_mpirun": _OPENMPI._replace(handed=lambda value: f"{value}/bin/mpirun"),
+    "torch_runtime_horovod_mpi_prefix": _OPENMPI,
     "launcher_etcd_members": Source("etcd_members", []),
     "launcher_ib_disabled": Source("nccl_ib_disabled", False),
     "nvidia_driver_gpus": _GPUS,

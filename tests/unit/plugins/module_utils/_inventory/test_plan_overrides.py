@@ -149,6 +149,7 @@ WORKED_OUT = {
     "common_ports",
     "preflight_group",
     "static_network_interfaces",
+    "torch_runtime_horovod_wheels",
     "torch_runtime_lock_file",
     "ssh_mesh_members",
     "launcher_members",
