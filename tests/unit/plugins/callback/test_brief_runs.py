@@ -176,7 +176,7 @@ def test_a_pipe_learns_what_a_run_waits_for_and_ctrl_c_loses_no_problem(ansible:
             assert seen, process.stderr.read()
         assert re.fullmatch(r"sleep long: waiting for gpu01, gpu02 since [0-9:]{8} \([0-9.]+ s\)\n", seen), seen
         os.kill(process.pid, signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=120)
     finally:
         end(process)
     assert process.returncode == 99 and "interrupted" in err, out + err
