@@ -47,7 +47,8 @@ def members(cluster: Cluster) -> Iterator[list[str]]:
         write(cluster, name, f"{FOLDER}/who.py", WHO)
     yield list(cluster.hosts)
     for name in cluster.hosts:
-        cluster.shell(name, as_train(f"podman rm --all --force --time 0; podman rmi --force {PLAIN} 2>&1") + " || true")
+        wipe = f"podman rm --all --force --time 0; podman rmi --force {PLAIN}; podman system migrate"
+        cluster.shell(name, f"{as_train(f'({wipe}) > /dev/null 2>&1; true')}")
     lab_launcher.clean(cluster)
 
 

@@ -1914,3 +1914,10 @@ def test_storage_that_hangs_is_named_with_its_mount_and_nothing_else_looks_at_it
     assert found == [f"/data/train.py is on storage that does not answer within 0 seconds {where}"]
     # A folder of the logs that is not there yet is no problem.
     assert program.storage_problems(dict(job, script="", logs=str(tmp_path / "none"), lost_after=20)) == []
+
+
+def test_it_starts_with_a_python_that_has_no_ssl() -> None:
+    """As the parent of a rank in a container does, with the Python of the image."""
+    code = f"import sys; sys.modules['ssl'] = None; sys.argv[1:] = ['--version']; exec(open({str(PROGRAM)!r}).read())"
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
