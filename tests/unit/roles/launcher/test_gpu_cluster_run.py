@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import http.client
 import importlib.machinery
 import importlib.util
 import io
@@ -15,6 +16,7 @@ import random
 import re
 import selectors
 import signal
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -600,8 +602,8 @@ def test_what_etcd_answers(monkeypatch: pytest.MonkeyPatch) -> None:
             pass
 
     context = SimpleNamespace(load_cert_chain=lambda *_files: None)
-    monkeypatch.setattr(program.ssl, "create_default_context", lambda cafile: context)
-    monkeypatch.setattr(program.http.client, "HTTPSConnection", Connection)
+    monkeypatch.setattr(ssl, "create_default_context", lambda cafile: context)
+    monkeypatch.setattr(http.client, "HTTPSConnection", Connection)
     assert program.ask_etcd("[2001:db8::1]:2379", ETCD, 1) == ""
     assert asked == [("2001:db8::1", 2379), ("POST", "/v3/kv/range", '{"key": "Z3B1LWNsdXN0ZXIvaGVsbG8="}')]
     status = 503
