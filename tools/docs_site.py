@@ -49,6 +49,7 @@ ANSIBLE_LABELS = {
     "action_plugins": "plugins/action.html#action-plugins",
     "ansible_collections.ansible.builtin.debug_module": "collections/ansible/builtin/debug_module.html",
     "ansible_collections.ansible.builtin.default_callback": "collections/ansible/builtin/default_callback.html",
+    "ansible_collections.ansible.builtin.setup_module": "collections/ansible/builtin/setup_module.html",
     "callback_plugins": "plugins/callback.html#callback-plugins",
     "ansible_configuration_settings": "reference_appendices/config.html#ansible-configuration-settings",
     "common_return_values": "reference_appendices/common_return_values.html#common-return-values",
