@@ -47,10 +47,21 @@ def network() -> nn.Module:
     return nn.Sequential(nn.Linear(16, 64), nn.Tanh(), nn.Linear(64, 4))
 
 
+def read(path: Path | None) -> tuple[bytes, dict]:
+    """The checkpoint that this rank can read, as bytes and as the state; a damaged one counts as none."""
+    if path is None or not path.exists():
+        return b"", {"epoch": 0}
+    content = path.read_bytes()
+    try:
+        return content, torch.load(io.BytesIO(content), map_location="cpu")
+    except Exception as error:  # Where the file was cut off decides which one of many kinds it is.
+        print(f"rank {dist.get_rank()}: {path} is damaged ({type(error).__name__})", file=sys.stderr, flush=True)
+        return b"", {"epoch": 0}
+
+
 def load(path: Path | None, device: torch.device) -> dict:
     """The newest checkpoint that any rank can read; all ranks get the same one, also those that have none."""
-    own = path.read_bytes() if path is not None and path.exists() else b""
-    found = torch.load(io.BytesIO(own), map_location="cpu") if own else {"epoch": 0}
+    own, found = read(path)
     mine = torch.tensor([found["epoch"], len(own)], device=device)
     everybody = [torch.zeros_like(mine) for _rank in range(dist.get_world_size())]
     dist.all_gather(everybody, mine)
@@ -73,7 +84,10 @@ def save(path: Path | None, state: dict) -> None:
     content = io.BytesIO()
     torch.save(state, content)
     temporary = path.with_name(f"{path.name}.{dist.get_rank()}.tmp")
-    temporary.write_bytes(content.getvalue())
+    with temporary.open("wb") as stream:
+        stream.write(content.getvalue())
+        stream.flush()
+        os.fsync(stream.fileno())  # Without it a node that loses its power may keep the name and lose the content.
     temporary.replace(path)
 
 
