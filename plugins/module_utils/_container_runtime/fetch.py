@@ -85,6 +85,9 @@ def _have(module: AnsibleModule, images: Sequence[Mapping[str, str]], user: str)
         program = Podman(user, module.params["timeout_seconds"])
     except KeyError:
         return {}
+    storage = str(module.params["storage"])
+    if module.check_mode and storage and not os.path.isdir(storage):  # An earlier task would have made it.
+        return {}
     folder = runtime_folder(program.entry.pw_uid)
     if not os.path.isdir(folder):
         if module.check_mode:

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import pwd
 import tarfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -110,3 +113,17 @@ def test_what_a_node_needs(wanted: str, found: str, right: bool) -> None:
 def test_the_note_for_the_check() -> None:
     note = json.loads(fetch.note_text([{"name": "localhost/a:1", "id": "", "path": ""}], "train", "/s"))
     assert note == {"user": "train", "storage": "/s", "images": ["localhost/a:1"]}
+
+
+def test_in_check_mode_a_node_without_its_folder_of_images_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its disk may be new, and storage.conf name the folder already: podman fails then."""
+    image, user = {"name": "localhost/a:1", "id": ID, "path": "/a.tar"}, pwd.getpwuid(os.getuid()).pw_name
+    monkeypatch.setattr(fetch, "NOTE", str(tmp_path / "images.json"))
+    monkeypatch.setattr(fetch, "runtime_folder", lambda uid: str(tmp_path))
+    monkeypatch.setattr(fetch.Podman, "image", lambda *words: pytest.fail("podman was started"))
+    given = {"images": [image], "user": user, "storage": str(tmp_path / "gone"), "timeout_seconds": 1}
+    module: Any = SimpleNamespace(params=given, check_mode=True, get_bin_path=lambda name: f"/usr/bin/{name}")
+    found = fetch.carry_out(module)
+    assert found["missing"] == ["localhost/a:1"] and found["changed"]
