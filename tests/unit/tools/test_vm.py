@@ -228,7 +228,7 @@ def serve_once(tmp_path: Path) -> Iterator[Server]:
 
     yield serve
     for thread in threads:
-        thread.join(timeout=20)
+        thread.join(timeout=60)
 
 
 def machine(connection: socket.socket) -> None:

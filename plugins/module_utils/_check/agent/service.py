@@ -23,6 +23,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent
 
 UNIT_PREFIX = "gpu-cluster-check-"
 UNIT_SUFFIX = ".service"
+# Until a guardian is there: a Python that starts, on a machine that may be busy.
+START_SECONDS = 30
 # Time that a run has between SIGTERM and SIGKILL.
 STOP_SECONDS = 5
 # What this limit adds to the worker's own: the worker ends itself first, and from outside only when it can't.
@@ -157,13 +159,13 @@ class Detached(Service):
                     cwd=directory,
                     start_new_session=True,
                     check=False,
-                    timeout=STOP_SECONDS,
+                    timeout=START_SECONDS,
                 )
         except subprocess.TimeoutExpired:
             guardian.end(run_id, STOP_SECONDS)
             said = self.log(run_id, directory)
             raise ServiceError(
-                f"the guardian of the worker had not started it after {STOP_SECONDS} s: {said}"
+                f"the guardian of the worker had not started it after {START_SECONDS} s: {said}"
             ) from None
         if done.returncode:
             raise ServiceError(

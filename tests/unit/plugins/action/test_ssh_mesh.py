@@ -50,7 +50,7 @@ def ca(tmp_path: Path) -> Authority:
 @pytest.fixture
 def key(tmp_path: Path) -> str:
     argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "key")]
-    subprocess.run(argv, check=True, stdin=subprocess.DEVNULL, timeout=30)
+    subprocess.run(argv, check=True, stdin=subprocess.DEVNULL, timeout=60)
     return " ".join((tmp_path / "key.pub").read_text().split()[:2])
 
 

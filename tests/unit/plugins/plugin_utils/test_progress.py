@@ -151,7 +151,7 @@ class TestCounted:
         monkeypatch.setattr(_progress, "TICK_SECONDS", 0.02)
 
     def test_one_of_them_shows_the_number_of_all(self, written: list[str]) -> None:
-        both = threading.Barrier(2, timeout=10)
+        both = threading.Barrier(2, timeout=60)
 
         def host() -> None:
             links = _progress.Sum("mesh-run")

@@ -1081,7 +1081,7 @@ def test_a_terminal_that_stands_still_does_not_cost_the_exit_code() -> None:
         "program.leave(5)",
     )
     with process:
-        assert process.wait(30) == 5  # Nobody has read.
+        assert process.wait(60) == 5  # Nobody has read.
 
 
 def test_torchrun_does_not_outlive_an_agent_that_is_killed() -> None:
@@ -1089,7 +1089,7 @@ def test_torchrun_does_not_outlive_an_agent_that_is_killed() -> None:
         "agent = program.Agent()",
         "agent.job = {'id': 'x', 'cwd': '/'}",
         "agent.output = program.Output(agent, None, '/dev/null')",
-        "agent.spawn(program.Start([sys.executable, '-c', 'import time; print(); time.sleep(60)'], {}))",
+        "agent.spawn(program.Start([sys.executable, '-c', 'import time; print(); time.sleep(300)'], {}))",
         "agent.selector.select()",
         "os.write(1, b'%d\\n' % list(agent.mains)[0])",
         "os.kill(os.getpid(), 9)",
@@ -1098,7 +1098,7 @@ def test_torchrun_does_not_outlive_an_agent_that_is_killed() -> None:
         assert process.stdout is not None
         started = int(process.stdout.readline())
         assert process.wait(60) == -9
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while Path(f"/proc/{started}/cmdline").exists() and Path(f"/proc/{started}/cmdline").read_bytes():
         assert time.monotonic() < end
         time.sleep(0.02)
@@ -1249,7 +1249,7 @@ def looks(running: Connected, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def until_looked(running: Connected) -> None:
-    running.launcher.look.thread.join(10)
+    running.launcher.look.thread.join(60)
 
 
 def test_silent_ranks_are_looked_at_once_and_left_alone(running: Connected, looks: Path) -> None:
@@ -1327,12 +1327,12 @@ def test_nothing_of_a_look_stays_behind(running: Connected, looks: Path) -> None
     running.fails(0, 0, 1)
     look = launcher.look
     assert look is not None
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while look.process is None and time.monotonic() < end:
         time.sleep(0.05)
     assert look.process is not None
     look.end()
-    look.thread.join(20)
+    look.thread.join(60)
     assert look.process.returncode == -signal.SIGKILL and not look.running()
 
 

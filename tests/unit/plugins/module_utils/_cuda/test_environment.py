@@ -86,6 +86,6 @@ def test_a_login_shell(tmp_path: Path, given: dict[str, str], path: str, home: s
         check=True,
         capture_output=True,
         text=True,
-        timeout=10,
+        timeout=60,
     ).stdout
     assert said == f"{path} {home}\n"

@@ -25,7 +25,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> authority.Authority:
 
 def text_of(path: Path) -> str:
     argv = ["openssl", "x509", "-in", str(path), "-noout", "-text"]
-    return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=30).stdout
+    return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=60).stdout
 
 
 def test_nobody_else_reads_the_keys(made: authority.Authority) -> None:

@@ -20,7 +20,7 @@ VALIDITY = "20260101000000Z:20270101000000Z"
 
 
 def keygen(*words: str | Path) -> None:
-    subprocess.run(["ssh-keygen", "-q", *map(str, words)], check=True, stdin=subprocess.DEVNULL, timeout=30)
+    subprocess.run(["ssh-keygen", "-q", *map(str, words)], check=True, stdin=subprocess.DEVNULL, timeout=60)
 
 
 @pytest.fixture(name="root", scope="module")

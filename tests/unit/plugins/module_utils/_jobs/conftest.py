@@ -78,7 +78,7 @@ class RunningJob:
     def here(self) -> processes.JobHere | None:
         return next((one for one in processes.jobs(processes.read()) if one.job == self.job), None)
 
-    def wait(self, test: Callable[[processes.JobHere | None], bool], seconds: float = 30) -> processes.JobHere | None:
+    def wait(self, test: Callable[[processes.JobHere | None], bool], seconds: float = 60) -> processes.JobHere | None:
         end = time.monotonic() + seconds
         while not test(self.here()):
             assert time.monotonic() < end, self.here()

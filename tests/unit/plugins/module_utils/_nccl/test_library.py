@@ -73,9 +73,9 @@ def test_the_program_loads_by_name_and_says_from_where(tmp_path: Path) -> None:
     name = ctypes.util.find_library("c") or "libc.so.6"
     argv = [*library.program(sys.executable)[:-1], name]
     assert argv[:5] == ["/usr/bin/env", "-u", "LD_LIBRARY_PATH", "-u", "LD_PRELOAD"]
-    said = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=30, cwd=tmp_path).stdout
+    said = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=60, cwd=tmp_path).stdout
     assert "undefined symbol: ncclGetVersion" in library.parse(said).error
     said = subprocess.run(
-        [*argv[:-1], "libno-such.so.2"], check=True, capture_output=True, text=True, timeout=30
+        [*argv[:-1], "libno-such.so.2"], check=True, capture_output=True, text=True, timeout=60
     ).stdout
     assert "libno-such.so.2: cannot open shared object file" in library.parse(said).error

@@ -39,7 +39,7 @@ def key(tmp_path: Path) -> str:
 
 def new_key(path: Path) -> str:
     argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)]
-    subprocess.run(argv, check=True, stdin=subprocess.DEVNULL, timeout=30)
+    subprocess.run(argv, check=True, stdin=subprocess.DEVNULL, timeout=60)
     return certificate.bare_key(path.with_suffix(".pub").read_text())
 
 
@@ -61,7 +61,7 @@ def is_revoked(ca: Authority, text: str, tmp_path: Path) -> bool:
     path = tmp_path / "asked.pub"
     path.write_text(text)
     argv = ["ssh-keygen", "-Q", "-f", ca.path(authority.KRL), str(path)]
-    ended = subprocess.run(argv, check=False, capture_output=True, text=True, timeout=30)
+    ended = subprocess.run(argv, check=False, capture_output=True, text=True, timeout=60)
     assert ("REVOKED" in ended.stdout) == (ended.returncode == 1), ended
     return ended.returncode == 1
 
@@ -368,7 +368,7 @@ def test_a_folder_that_git_has_brought(ca: Authority, key: str) -> None:
 
 def _make(folder: str, ready: Any) -> None:
     made = Authority(folder)
-    ready.wait(30)
+    ready.wait(60)
     made.ensure()
     for _number in range(3):
         made.sign([authority.Request("n1", "train", wanted(made, USER, made.public(HOST)))], YEAR, NOW)

@@ -24,7 +24,7 @@ DAY = certificate.DAY_SECONDS
 
 def keygen(*words: str | Path) -> None:
     argv = ["ssh-keygen", "-q", *map(str, words)]
-    subprocess.run(argv, check=True, stdin=subprocess.DEVNULL, timeout=30)
+    subprocess.run(argv, check=True, stdin=subprocess.DEVNULL, timeout=60)
 
 
 @pytest.fixture(scope="module", params=list(TYPES))

@@ -20,7 +20,7 @@ def client(tmp_path: Path, host: str, *, user: str = "root", ports: tuple[int, .
     path = tmp_path / "config"
     path.write_text(files.client([user], NAMES, ports) + "Host *\n    Port 77\n")
     argv = ["ssh", "-G", "-F", str(path), host]
-    return sshd.parse(subprocess.run(argv, check=True, capture_output=True, text=True, timeout=30).stdout)
+    return sshd.parse(subprocess.run(argv, check=True, capture_output=True, text=True, timeout=60).stdout)
 
 
 @pytest.mark.parametrize("host", ["n1", "198.18.20.11", "fd00::12"])
@@ -53,7 +53,7 @@ def test_a_member_of_a_directory(tmp_path: Path, way: str) -> None:
 
     def said(host: str) -> str:
         argv = ["ssh", "-G", "-F", str(main), host]
-        return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=30).stdout
+        return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=60).stdout
 
     assert sshd.client_differences(sshd.parse(said("n1")), "root") == []
     # Others go the directory's way.

@@ -128,7 +128,7 @@ def test_what_a_killed_build_left_running_is_ended_and_nothing_else(tmp_path: Pa
         stream.read(1)
     try:
         io.end_processes_of(str(tmp_path / NAME))
-        assert started[0].wait(timeout=10) == -9
+        assert started[0].wait(timeout=60) == -9
         assert started[1].poll() is None
     finally:
         for process in started:

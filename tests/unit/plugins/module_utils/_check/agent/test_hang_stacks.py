@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import secrets
 import socket
 import subprocess
 import sys
@@ -31,7 +32,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine.hang_ranks import Node
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import hang_answer
 
-JOB = "20260301-101500-3fa9c2"
+#: Another run of these tests on this machine has its own.
+JOB = f"20260301-101500-{secrets.token_hex(3)}"
 #: In place of gpu-cluster-run, whose child a rank's script is.
 PARENT = """\
 import json, os, subprocess, sys
@@ -42,9 +44,9 @@ TRAINING = """\
 import datetime, os, sys, time
 import torch, torch.distributed as dist
 rank, how = int(os.environ["RANK"]), sys.argv[1]
-dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=120))
+dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=300))
 def stuck():
-    time.sleep(120)
+    time.sleep(300)
 while how == "works":
     dist.all_reduce(torch.ones(1000))
     time.sleep(0.02)
@@ -93,7 +95,7 @@ class Ranks:
 
     def look_until(self, words: str) -> dict[str, Any]:
         """The answer of this node, as soon as these words are in a stack."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while True:
             answer = hang_stacks.look(JOB)
             assert hang_answer.ANSWER(answer), answer
@@ -108,7 +110,7 @@ class Ranks:
         children = [Path(f"/proc/{one.pid}/task/{one.pid}/children").read_text().split() for one in self.processes]
         for child in itertools.chain.from_iterable(children):
             os.kill(int(child), 9)  # All at once, or the last ones would write about the first.
-        said = [process.communicate(timeout=20)[0] for process in self.processes]
+        said = [process.communicate(timeout=120)[0] for process in self.processes]
         self.processes.clear()
         return said
 
@@ -135,7 +137,7 @@ def titles(answer: dict[str, Any]) -> list[str]:
 )
 def test_ranks_that_hang_over_gloo(ranks: Ranks, how: str, words: str) -> None:
     ranks.start(TRAINING, how, size=3)
-    deadline = time.monotonic() + 40
+    deadline = time.monotonic() + 120
     while (found := titles(hang_stacks.look(JOB)))[:1] != [words]:
         assert time.monotonic() < deadline, found
         time.sleep(0.5)
@@ -146,7 +148,7 @@ def test_ranks_that_hang_over_gloo(ranks: Ranks, how: str, words: str) -> None:
 def test_a_job_that_works_has_no_suspect(ranks: Ranks) -> None:
     """Often one of its ranks waits for the others, for a moment."""
     ranks.start(TRAINING, "works", size=2)
-    deadline = time.monotonic() + 40
+    deadline = time.monotonic() + 120
     while sum(bool(one["records"]) for one in hang_stacks.look(JOB)["ranks"]) < 2:
         assert time.monotonic() < deadline
     for _look in range(5):
@@ -154,7 +156,7 @@ def test_a_job_that_works_has_no_suspect(ranks: Ranks) -> None:
 
 
 def test_a_script_without_torch_is_asked_by_the_signal(ranks: Ranks) -> None:
-    ranks.start("import time\\ndef f():\\n    time.sleep(60)\\nf()\\n".replace("\\n", "\n"))
+    ranks.start("import time\\ndef f():\\n    time.sleep(300)\\nf()\\n".replace("\\n", "\n"))
     answer = ranks.look_until("in f")
     assert answer["ranks"][0]["records"] is None and answer["ranks"][0]["state"] == "S"
     assert [one.text for one in python_stacks.main_thread(answer["ranks"][0]["stacks"][0])] == [
@@ -165,9 +167,9 @@ def test_a_script_without_torch_is_asked_by_the_signal(ranks: Ranks) -> None:
 
 def test_variables_that_are_no_numbers_break_nothing(ranks: Ranks) -> None:
     """A rank that sets its own: then it is none, or has no size."""
-    ranks.start("import time\ntime.sleep(60)\n", WORLD_SIZE="\u00b2")
-    ranks.start("import time\ntime.sleep(60)\n", RANK="\u00b2")
-    deadline = time.monotonic() + 20
+    ranks.start("import time\ntime.sleep(300)\n", WORLD_SIZE="\u00b2")
+    ranks.start("import time\ntime.sleep(300)\n", RANK="\u00b2")
+    deadline = time.monotonic() + 60
     # A rank of the test before may still be on its way out, and a new one has no environment for a moment.
     while [(one["rank"], one["world_size"]) for one in hang_stacks.look(JOB)["ranks"]] != [(0, 0)]:
         assert time.monotonic() < deadline
@@ -181,7 +183,7 @@ def test_an_interpreter_that_is_busy_answers(ranks: Ranks) -> None:
 def test_without_help_nothing_is_sent_to_a_rank(ranks: Ranks, monkeypatch: pytest.MonkeyPatch) -> None:
     """The signal would end it."""
     monkeypatch.setattr(hang_stacks.shutil, "which", lambda _name: None)
-    ranks.start("import time\ntime.sleep(60)\n", helped=False)
+    ranks.start("import time\ntime.sleep(300)\n", helped=False)
     answer = ranks.look_until("")
     assert answer["ranks"][0]["stacks"] == ["", ""] and ranks.processes[0].poll() is None
 
@@ -194,7 +196,7 @@ def test_a_script_that_has_closed_the_file_is_not_asked(ranks: Ranks) -> None:
         os.closerange(3, 100)
         files = [open("/dev/null") if n % 2 else open(os.environ["MINE"] + str(n), "w") for n in range(20)]
         print("closed", flush=True)
-        time.sleep(60)
+        time.sleep(300)
         """,
         MINE=str(ranks.folder / "checkpoint"),
     )
@@ -220,7 +222,7 @@ def test_a_script_sees_the_path_and_the_variables_that_it_would_have_seen(ranks:
     for variables, line in (({"PYTHONPATH": str(other)}, f"{other} loaded []"), ({}, "None None []")):
         ranks.start(text, **variables)
         process = ranks.processes.pop()
-        assert process.communicate(timeout=30)[0].splitlines() == [line, "True"]
+        assert process.communicate(timeout=120)[0].splitlines() == [line, "True"]
 
 
 def test_the_variables_of_the_user_win(ranks: Ranks) -> None:
@@ -229,9 +231,9 @@ def test_the_variables_of_the_user_win(ranks: Ranks) -> None:
         print(*(os.environ.get(name) for name in ("TORCH_FR_BUFFER_SIZE", "TORCH_FR_DUMP_TEMP_FILE")), flush=True)
         """
     ranks.start(text, **{hang_prelude.RECORDS: "/logs/rank"})
-    assert ranks.processes.pop().communicate(timeout=60)[0] == "2000 /logs/rank\n"
+    assert ranks.processes.pop().communicate(timeout=120)[0] == "2000 /logs/rank\n"
     ranks.start(text, TORCH_FR_BUFFER_SIZE="7")
-    assert ranks.processes.pop().communicate(timeout=60)[0] == "7 None\n"
+    assert ranks.processes.pop().communicate(timeout=120)[0] == "7 None\n"
 
 
 @pytest.mark.parametrize(

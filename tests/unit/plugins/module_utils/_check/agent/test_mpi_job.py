@@ -221,7 +221,7 @@ def test_a_daemon_is_known_by_its_command_line(run_id: str) -> None:
         time.sleep(0.3)
         assert mpi_job.marked(run_id) == {started[0].pid: "orted"}
         assert mpi_job.clear(run_id, 0.5) == ["orted"]
-        started[0].wait(timeout=5)
+        started[0].wait(timeout=60)
         assert started[1].poll() is None and started[2].poll() is None
     finally:
         for one in started:

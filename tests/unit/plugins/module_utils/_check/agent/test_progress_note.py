@@ -52,7 +52,7 @@ def look(run_dir: Path, seconds: float = 0) -> Any:
         [sys.executable, "-I", "-S", progress_note.__file__, str(run_dir), str(seconds)],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=60,
         check=True,
     )
     return json.loads(done.stdout)

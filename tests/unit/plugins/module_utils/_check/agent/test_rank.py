@@ -529,7 +529,7 @@ class Starter:
 
     def end(self) -> None:
         self.requests.close()
-        self.process.wait(10)
+        self.process.wait(60)
 
 
 @pytest.fixture(name="starter", scope="module")

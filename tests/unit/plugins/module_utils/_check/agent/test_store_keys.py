@@ -63,7 +63,7 @@ class Looks:
 
 
 def wait_for_told(looks: Looks, count: int) -> None:
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while len(looks.told) < count and time.monotonic() < end:
         time.sleep(0.01)
 

@@ -128,7 +128,7 @@ def test_the_worker_probes_whom_it_is_told(start: Start) -> None:
     run_dir, _process = start(GOOD)
     ports = state(run_dir, "waiting")["ports"]
     probe(run_dir, [{"host": "n2", "address": "127.0.0.1", "ports": ports}])
-    end = time.monotonic() + 15
+    end = time.monotonic() + 60
     while not (run_dir / probe_answer.PATH).exists():
         assert time.monotonic() < end, (run_dir / "out" / "stderr.probe").read_text()
         time.sleep(0.05)
@@ -145,7 +145,7 @@ def test_a_probe_that_breaks_is_told(start: Start) -> None:
     run_dir, _process = start(GOOD)
     state(run_dir, "waiting")
     probe(run_dir, "no book")
-    end = time.monotonic() + 15
+    end = time.monotonic() + 60
     while "probe_error" not in (found := state(run_dir, "waiting")):
         assert time.monotonic() < end
         time.sleep(0.05)
@@ -163,11 +163,11 @@ def test_a_probe_ends_with_its_worker(start: Start) -> None:
         asked = {"host": "me", "timeout_seconds": 60.0, "asked_monotonic": 0.0}
         book = [{"host": "n2", "address": "127.0.0.1", "ports": [port]}]
         worker.write_json(str(run_dir / worker.PROBE), dict(asked, book=book))
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         while not (probers := of_run(run_dir)):
             assert time.monotonic() < end
             time.sleep(0.05)
-        process.wait(15)
+        process.wait(60)
         assert not any(alive(pid) for pid in probers)
 
 
@@ -233,7 +233,7 @@ def test_an_unfinished_line_swallows_no_event(start: Start) -> None:
     run_dir, _process = start(f"exec {sys.executable} -c '" + "\n".join(lines) + "'")
     state(run_dir, "waiting")
     go(run_dir, 20)
-    (found,) = state(run_dir, "finished", seconds=30)["ranks"]
+    (found,) = state(run_dir, "finished")["ranks"]
     said = [one.get("text", one["event"]) for one in found["events"]]
     assert said == ["loading", "ready", "store", "NCCL INFO", "done"]
 
@@ -241,7 +241,7 @@ def test_an_unfinished_line_swallows_no_event(start: Start) -> None:
 def test_a_rank_that_ends_before_its_job_is_seen(start: Start) -> None:
     run_dir, _process = start("sleep 0.5; exit 3")
     assert state(run_dir, "waiting")["ranks"][0]["exit_code"] is None
-    end = time.monotonic() + 5
+    end = time.monotonic() + 60
     while state(run_dir, "waiting")["ranks"][0]["exit_code"] != 3:
         assert time.monotonic() < end
         time.sleep(0.05)
@@ -273,7 +273,7 @@ def test_a_rank_that_never_stops_writing_costs_nothing_but_its_output(start: Sta
     found = state(run_dir, "waiting")
     assert {outcome.result for outcome in dial(found["ports"], 64)} == {probe_ports.OK}
     go(run_dir, 3)
-    found = state(run_dir, "deadline", seconds=20)
+    found = state(run_dir, "deadline")
     events = found["ranks"][0]["events"]
     assert events[0]["event"] == "ready" and len(events) <= 101
     assert (run_dir / progress_note.STATE).stat().st_size < 1 << 20
@@ -283,7 +283,7 @@ def test_a_hanging_rank_and_its_children_are_killed_at_the_deadline(start: Start
     run_dir, _process = start(HANGS)
     state(run_dir, "waiting")
     go(run_dir, 0.5)
-    found = state(run_dir, "deadline", seconds=30)
+    found = state(run_dir, "deadline")
     assert (found["ranks"][0]["exit_code"], found["ranks"][0]["process_state"]) == (-9, "S")
     assert [event["event"] for event in found["ranks"][0]["events"]] == ["ready"]
     time.sleep(0.2)
@@ -299,7 +299,7 @@ def test_a_rank_that_a_signal_holds_is_told_from_one_that_was_killed(
     run_dir, _process = start(f"kill -{number.value} $$; sleep 300")
     state(run_dir, "waiting")
     go(run_dir, 0.5)
-    (rank,) = state(run_dir, ends, seconds=30)["ranks"]
+    (rank,) = state(run_dir, ends)["ranks"]
     assert (rank["exit_code"], rank["process_state"]) == (-9, process_state)
 
 
@@ -310,7 +310,7 @@ def test_progress_note_killed_ranks_had_come_is_told(start: Start) -> None:
     note.write(backend="gloo")
     note.begin({"sizes_bytes": [4, 4096], "warmup": 5, "iterations": 20}, 1)
     go(run_dir, 0.5)
-    found = state(run_dir, "deadline", seconds=30)["progress_note"]
+    found = state(run_dir, "deadline")["progress_note"]
     assert 0.5 <= found.pop("seconds_ago") < 10
     size = {"backend": "gloo", "size_bytes": 4096, "number": 2, "of": 2, "iterations": 0, "at_most": 25}
     assert found == {**size, "deadline_seconds": 0.5, "timeout_seconds": 10}
@@ -323,7 +323,7 @@ def test_a_rank_that_only_closes_its_output_does_not_stop_the_worker(start: Star
     time.sleep(0.3)
     # The first one is the store's from now on.
     assert {outcome.result for outcome in dial(ports[1:], 64)} == {probe_ports.OK}
-    assert state(run_dir, "deadline", seconds=30)["ranks"][0]["exit_code"] == -9
+    assert state(run_dir, "deadline")["ranks"][0]["exit_code"] == -9
 
 
 def test_nobody_says_go(start: Start) -> None:
@@ -378,7 +378,7 @@ def test_every_rail_is_listened_on_and_one_that_is_missing_stops_nothing(start: 
 
 def held(port: int) -> socket.socket:
     """Something that listens there, once the ranks of the test before are gone, which have the port too."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while True:
         try:
             return socket.create_server(("127.0.0.1", port))
@@ -405,7 +405,7 @@ def test_the_ranks_keep_the_limit_of_open_files_of_their_user(start: Start) -> N
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert resource.prlimit(process.pid, resource.RLIMIT_NOFILE) == (hard, hard)
     seen = run_dir / "out" / "ulimit.seen"
-    end = time.monotonic() + 5
+    end = time.monotonic() + 60
     while not (seen.exists() and seen.read_text()) and time.monotonic() < end:
         time.sleep(0.02)
     assert int(seen.read_text()) == 256
@@ -431,7 +431,7 @@ def test_clients_that_take_all_descriptors_cost_no_processor_and_shut_nobody_out
     opened = len(os.listdir(f"/proc/{process.pid}/fd"))
     most = opened + worker.SPARE_FILES + 20
     resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (most, most))
-    attack = [socket.create_connection(("127.0.0.1", ports[-1]["port"]), timeout=5) for _number in range(most + 40)]
+    attack = [socket.create_connection(("127.0.0.1", ports[-1]["port"]), timeout=60) for _number in range(most + 40)]
     try:
         time.sleep(1)
         before = processor_seconds(process.pid)
@@ -462,7 +462,7 @@ def test_a_client_that_says_nothing_is_closed_and_one_that_goes_on_is_not(
     try:
         ports = state(run_dir, "waiting")["ports"]
         for one in (silent, talking):
-            one.settimeout(15)
+            one.settimeout(60)
             one.connect(("127.0.0.1", ports[0]["port"]))
         talking.sendall(probe_ports.header(NONCE, 8))
         for _number in range(8):
