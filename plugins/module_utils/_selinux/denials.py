@@ -38,6 +38,10 @@ _UNKNOWN_PLACE = (
 )
 _REMOTE = ("nfs_t", "cifs_t", "fusefs_t")
 _FILES = ("file", "dir", "lnk_file")
+#: The domains of processes in containers that keep their label.  The programs that make containers have others.
+_CONTAINERS = ("container_t", "container_init_t", "svirt_lxc_net_t")
+#: Booleans of EL's package container-selinux (its container.te): a label for containers cannot be given to these files.
+_OF_CONTAINERS = {"nfs_t": "virt_use_nfs", "cifs_t": "virt_use_samba"}
 
 
 @dataclass(frozen=True)
@@ -185,6 +189,13 @@ def fix_of(denial: Denial, torch_prefix: str) -> str:
         )
     if source.startswith("container") and denial.tclass == "chr_file":
         return "selinux_policy_booleans: {container_use_devices: true}"
+    if files and source in _CONTAINERS:
+        label = (
+            f"selinux_policy_booleans: {{{_OF_CONTAINERS[target]}: true}}"
+            if target in _OF_CONTAINERS
+            else "give its volume the option :z"
+        )
+        return f"start the container with --security-opt label=disable, as gpu-cluster-run --image does, or {label}"
     if files and torch_prefix and denial.path.startswith(torch_prefix):
         return (
             f"`restorecon -RF {torch_prefix}*`; where the prefix is outside of /opt and /usr, run site.yml with --tags "

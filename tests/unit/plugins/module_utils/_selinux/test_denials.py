@@ -52,6 +52,11 @@ CONTAINER = (
     'path="/dev/nvidia0" dev="devtmpfs" ino=9 scontext=system_u:system_r:container_t:s0:c1,c2 '
     "tcontext=system_u:object_r:xserver_misc_device_t:s0 tclass=chr_file permissive=0"
 )
+CONTAINER_FILE = (
+    'type=AVC msg=audit(1795252012.120:803): avc:  denied  { open } for  pid=99 comm="cat" path="/srv/data/x" '
+    'dev="vda" ino=9 scontext=system_u:system_r:container_t:s0:c1,c2 tcontext=system_u:object_r:var_t:s0 tclass=file '
+    "permissive=0"
+)
 USER_AVC = (
     "type=USER_AVC msg=audit(1795252012.120:802): pid=1 uid=0 auid=4294967295 ses=4294967295 "
     "subj=system_u:system_r:init_t:s0 msg='avc:  denied  { start } for auid=n/a uid=0 gid=0 "
@@ -147,6 +152,8 @@ def test_what_happens_again_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
         (NFS, "use_nfs_home_dirs: true"),
         (UNLABELLED, "touch /.autorelabel and reboot"),
         (CONTAINER, "container_use_devices: true"),
+        (CONTAINER_FILE, "label=disable, as gpu-cluster-run --image does, or give its volume the option :z"),
+        (CONTAINER_FILE.replace("var_t", "nfs_t"), "or selinux_policy_booleans: {virt_use_nfs: true}"),
         (KEYS.replace("sshd", "init").replace("/export/home/train", f"{PREFIX}-0123/bin"), f"restorecon -RF {PREFIX}*"),
     ],
 )
@@ -154,7 +161,17 @@ def test_known_causes_have_a_fix(line: str, fix: str) -> None:
     assert fix in sentence(line)
 
 
-@pytest.mark.parametrize("line", [CAPABILITY, PIPE, MEMFD, PORT.replace("sshd", "chronyd"), USER_AVC])
+@pytest.mark.parametrize(
+    "line",
+    [
+        CAPABILITY,
+        PIPE,
+        MEMFD,
+        PORT.replace("sshd", "chronyd"),
+        USER_AVC,
+        CONTAINER_FILE.replace("container_t", "container_runtime_t"),
+    ],
+)
 def test_other_causes_are_not_explained_away(line: str) -> None:
     assert "fix:" not in sentence(line)
 
