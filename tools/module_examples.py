@@ -49,9 +49,6 @@ def tasks(**keywords: Any) -> list[dict[str, Any]]:
 
 def lay_out(folder: Path) -> None:
     """The files that the examples read, for a playbook in this folder."""
-    launcher = project.ROOT / "roles" / "launcher" / "files" / "gpu-cluster-run"
-    (folder / "files").mkdir(exist_ok=True)
-    (folder / "files" / launcher.name).write_bytes(launcher.read_bytes())
     (folder / "torch-lock.txt").write_text("torch==2.13.0\n", encoding="utf-8")
 
 

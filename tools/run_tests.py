@@ -40,7 +40,7 @@ SHELL_SCRIPTS = (
     "docs/examples/slurm/train.sbatch",
 )
 REAL_PLAYBOOKS = "tests/ansible_core"
-LAUNCHER = "roles/launcher/files/gpu-cluster-run"
+LAUNCHER = f"{PLUGINS}.module_utils._launcher"
 # mypy's oldest; compiling with the modules' real floor is ansible-test's part.
 OLDEST_PYTHON = "3.10"
 #: Which nodes a part has to itself: those of an inventory of the lab, or the virtual machine.
@@ -60,7 +60,7 @@ def lint() -> Tally:
             checks.command("types of tools", "mypy", "tools"),
             checks.command(
                 "types of the launcher",
-                *("mypy", "--strict", "--python-version", OLDEST_PYTHON, "--scripts-are-modules", LAUNCHER),
+                *("mypy", "--strict", "--python-version", OLDEST_PYTHON, "--package", LAUNCHER),
             ),
             checks.command("shellcheck", "shellcheck", *SHELL_SCRIPTS),
             checks.command("yamllint", "yamllint", "--strict", "."),

@@ -88,13 +88,12 @@ options:
     type: bool
     default: true
   program:
-    description: The text of C(gpu-cluster-run).
+    description: The text of C(gpu-cluster-run). The action of this module fills it in, and replaces what is given.
     type: str
-    required: true
+    default: ""
   explainer:
     description:
-      - The text of C(gpu-cluster-explain). The action of this module fills it in, and replaces what is given.
-      - Empty removes that file, if it is ours.
+      - The same of C(gpu-cluster-explain). Empty removes that file, if it is ours.
     type: str
     default: ""
   queue:
@@ -147,7 +146,6 @@ EXAMPLES = r"""
     slots: 8
     environment:
       NCCL_DEBUG: WARN
-    program: "{{ lookup('ansible.builtin.file', 'gpu-cluster-run') }}"
 """
 
 RETURN = r"""
@@ -200,7 +198,7 @@ SPEC: dict[str, dict[str, Any]] = {
     "environment": {"type": "dict", "default": {}},
     "host_environment": {"type": "dict", "default": {}},
     "profile_enabled": {"type": "bool", "default": True},
-    "program": {"type": "str", "required": True},
+    "program": {"type": "str", "default": ""},
     "explainer": {"type": "str", "default": ""},
     "queue": {"type": "str", "default": ""},
     "torchrun": {"type": "dict", "default": {}},

@@ -9,10 +9,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import launcher_program
 import pytest
-from lab_cluster import PROJECT, Cluster
+from lab_cluster import Cluster
 
-PROGRAM = PROJECT / "roles" / "launcher" / "files" / "gpu-cluster-run"
 #: An interface with a name of its own, beside those of the lab.
 OTHER, ADDRESS = "ens9f1", "192.0.2.9"
 #: NetworkManager takes the addresses off an interface that it finds and manages.
@@ -75,7 +75,7 @@ def test_login_shells_have_it_and_jobs_keep_their_own(cluster: Cluster) -> None:
 def test_the_program_is_whole_and_runs(cluster: Cluster) -> None:
     for name in cluster.hosts:
         text = cluster.shell(name, "cat /usr/local/bin/gpu-cluster-run; stat -c '%a %U' /usr/local/bin/gpu-cluster-run")
-        assert text == PROGRAM.read_text() + "755 root\n"
+        assert text == launcher_program.text() + "755 root\n"
     planned = cluster.shell(name, "su - train -c 'gpu-cluster-run --dry-run /bin/true'")
     assert all(cluster.fabric_address(member) in planned for member in cluster.hosts)
 
@@ -92,7 +92,6 @@ def steps(node: str, folder: Path) -> list[dict[str, Any]]:
         "python": "/usr/bin/python3",
         "mpirun": "/usr/bin/mpirun",
         "rendezvous": {"first": 29400, "last": 29599},
-        "program": "# baremetal.gpu_cluster\n",
     }
     found = (
         "{{ __found | default([]) + [{'interface': __said.interface | default(''), 'msg': __said.msg | default('')}] }}"

@@ -67,6 +67,7 @@ def needed(programs: Sequence[ModuleType]) -> dict[str, str]:
 
 def _imported(text: str) -> Iterator[ModuleType]:
     for module, in_parentheses, in_line in IMPORT.findall(text):
+        importlib.import_module(module)  # A function may import it, and has not run here.
         for name in [module, *(f"{module}.{word}" for word in WORD.findall(in_parentheses or in_line))]:
             # What is taken out of a module is no module, and packages hold no code.
             if name in sys.modules and not hasattr(sys.modules[name], "__path__"):

@@ -19,7 +19,7 @@ DECIDING = [
     "inventories/lab/group_vars/gpu_cluster/cluster.yml",
     "playbooks/base.yml",
     "plugins/module_utils/_base/payload.py",
-    "roles/launcher/files/gpu-cluster-run",
+    "roles/launcher/files/torchrun/gpu_cluster_etcd.py",
     "molecule/jobs/molecule.yml",
     "molecule/shared/create.yml",
     "tools/lab/recipe/finish-node.sh",

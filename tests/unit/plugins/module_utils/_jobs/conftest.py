@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import launcher_program
 import pytest
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._jobs import processes
 
-PROGRAM = Path(__file__).parents[5] / "roles" / "launcher" / "files" / "gpu-cluster-run"
 #: A rank that says something, and leaves a daemon behind when it is killed.
 SCRIPT = 'echo "rank $RANK"; setsid sleep 300 & trap "exit 3" TERM; sleep 300 & wait'
 
@@ -32,9 +32,12 @@ class RunningJob:
     def __init__(self, folder: Path, script: str = SCRIPT, **about: Any) -> None:
         self.job = f"20260301-101500-{secrets.token_hex(3)}"
         (folder / "environment").write_text("GLOO_SOCKET_IFNAME=lo\n")
-        text = PROGRAM.read_text().replace('"/etc/gpu-cluster/environment"', f'"{folder}/environment"')
         self.program = folder / "gpu-cluster-run"
-        self.program.write_text(text.replace('MEETING = "/tmp"', f'MEETING = "{folder}"'))
+        changes = {
+            'ENVIRONMENT_FILE = "/etc/gpu-cluster/environment"': f'ENVIRONMENT_FILE = "{folder}/environment"',
+            'MEETING = "/tmp"': f'MEETING = "{folder}"',
+        }
+        self.program.write_text(launcher_program.text(changes))
         said = {"by": "me", "command": "train.py", "mode": "env", "nodes": 1, "ranks": 1, "grace": 1, **about}
         argv = [sys.executable, "-I", str(self.program), "--agent", self.job, json.dumps(said)]
         self.agent = subprocess.Popen(

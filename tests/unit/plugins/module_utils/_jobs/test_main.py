@@ -102,8 +102,8 @@ def test_a_list_that_is_not_whole_has_its_exit_code(
     assert main.main([command]) == 0
 
 
-def test_the_role_installs_both_programs() -> None:
+def test_the_role_installs_all_programs() -> None:
     made = launcher_files.ActionModule.added(object())  # type: ignore[arg-type]
     for name, text in made.items():
         assert text.startswith("#!/usr/bin/python3 -I\n") and "baremetal.gpu_cluster" in text.splitlines()[1], name
-    assert sorted(made) == ["explainer", "queue"]
+    assert sorted(made) == ["explainer", "program", "queue"]

@@ -13,9 +13,10 @@ import pytest
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._jobs import ask, members, processes
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._jobs.members import Cluster, Member
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher import cluster, variables
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher import paths as run_paths
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher_files import paths
 
-PROGRAM = (Path(__file__).parents[5] / "roles" / "launcher" / "files" / "gpu-cluster-run").read_text()
 THREE = Cluster((Member("n1", "192.0.2.11"), Member("n2", "192.0.2.12"), Member("n3", "192.0.2.13")), 22)
 
 
@@ -41,13 +42,14 @@ def function(name: str, text: str) -> str:
 
 
 def test_ranges_are_those_of_gpu_cluster_run() -> None:
-    """That program is one file and imports nothing of ours."""
-    assert function("expand", PROGRAM) == function("expand", Path(members.__file__).read_text())
+    assert function("expand", Path(cluster.__file__).read_text()) == function(
+        "expand", Path(members.__file__).read_text()
+    )
 
 
 def test_both_programs_know_each_other() -> None:
-    assert f'QUEUE = "{ask.PROGRAM}"' in PROGRAM and ask.PROGRAM == paths.QUEUE
-    assert f'MARK = "{processes.MARK.decode().rstrip("=")}"' in PROGRAM
+    assert ask.PROGRAM == paths.QUEUE == run_paths.QUEUE
+    assert processes.MARK.decode() == f"{variables.MARK}="
     assert paths.PROGRAM.endswith(f"/{processes.PROGRAM}")
 
 

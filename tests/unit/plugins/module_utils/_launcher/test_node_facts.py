@@ -5,32 +5,21 @@
 
 from __future__ import annotations
 
-import importlib.machinery
-import importlib.util
 import json
 import os
-import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
+from typing import Any
 
+import launcher_program
 import pytest
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import job_facts, job_logs
 
-PROGRAM = Path(__file__).parents[4] / "roles" / "launcher" / "files" / "gpu-cluster-run"
-
 
 @pytest.fixture(scope="module")
-def program() -> ModuleType:
-    loader = importlib.machinery.SourceFileLoader("gpu_cluster_run_of_facts", str(PROGRAM))
-    specification = importlib.util.spec_from_loader(loader.name, loader)
-    assert specification is not None
-    module = importlib.util.module_from_spec(specification)
-    sys.modules[loader.name] = module
-    keep, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    loader.exec_module(module)
-    sys.dont_write_bytecode = keep
-    return module
+def program() -> Any:
+    return launcher_program.Whole()
 
 
 def environment(folder: Path, text: str) -> str:
@@ -49,13 +38,13 @@ def environment(folder: Path, text: str) -> str:
         ("", ""),
     ],
 )
-def test_the_release_of_pytorch_without_its_start(program: ModuleType, tmp_path: Path, text: str, version: str) -> None:
+def test_the_release_of_pytorch_without_its_start(program: Any, tmp_path: Path, text: str, version: str) -> None:
     python = environment(tmp_path, text)
     assert program.torch_version(python) == version
     assert program.torch_version(str(tmp_path / "away" / "bin" / "python")) == ""
 
 
-def test_the_explanation_reads_what_an_agent_writes(program: ModuleType, tmp_path: Path) -> None:
+def test_the_explanation_reads_what_an_agent_writes(program: Any, tmp_path: Path) -> None:
     python = environment(tmp_path, "__version__ = '2.13.0'\n")
     line = f"{program.FACTS}{json.dumps(program.node_facts(python))}"
     (found,) = job_facts.of([job_logs.Process("n1", None, [job_logs.Line("n1.log", 1, line, None)])]).values()
@@ -63,9 +52,7 @@ def test_the_explanation_reads_what_an_agent_writes(program: ModuleType, tmp_pat
     assert found.memlock is not None and found.cards is not None and {*found.full, *found.roomy}
 
 
-def test_a_file_system_without_room_or_without_inodes_is_full(
-    program: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_system_without_room_or_without_inodes_is_full(program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = {"/": (100, 10, 5), "/tmp": (1 << 20, 10, 5), "/var/tmp": (1 << 20, 10, 0), "/dev/shm": (1 << 20, 0, 0)}
 
     def statvfs(path: str) -> SimpleNamespace:
@@ -78,7 +65,7 @@ def test_a_file_system_without_room_or_without_inodes_is_full(
     assert (facts["shm"], facts["shm_free"]) == (1 << 22, 1 << 21) and "torch" not in facts
 
 
-def test_what_can_not_be_looked_at_is_left_out(program: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_can_not_be_looked_at_is_left_out(program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_arguments: object) -> None:
         raise OSError(os.strerror(13))
 

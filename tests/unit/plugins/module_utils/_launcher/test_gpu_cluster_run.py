@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import http.client
-import importlib.machinery
-import importlib.util
 import io
 import itertools
 import json
@@ -24,13 +22,15 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
+import launcher_program
 import pytest
 
-PROJECT = Path(__file__).parents[4]
-PROGRAM = PROJECT / "roles" / "launcher" / "files" / "gpu-cluster-run"
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import sanitize
+
+PROJECT = Path(__file__).parents[5]
 MEMBERS = [
     {"name": "n1", "address": "192.0.2.11", "network": "192.0.2.0/24", "slots": 2},
     {"name": "n2", "address": "192.0.2.12", "network": "192.0.2.0/24", "slots": 1},
@@ -48,21 +48,7 @@ CLUSTER = {
 }
 
 
-def load(name: str, path: Path) -> ModuleType:
-    loader = importlib.machinery.SourceFileLoader(name, str(path))
-    specification = importlib.util.spec_from_loader(name, loader)
-    assert specification is not None
-    module = importlib.util.module_from_spec(specification)
-    sys.modules[name] = module
-    keep, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    loader.exec_module(module)
-    sys.dont_write_bytecode = keep
-    return module
-
-
-program = load("gpu_cluster_run", PROGRAM)
-# By its path: the tests below import this file where the collection is not to be found.
-sanitize = load("text_of_the_collection", PROJECT / "plugins" / "module_utils" / "_base/sanitize.py")
+program: Any = launcher_program.Whole()
 
 
 @pytest.fixture
@@ -134,7 +120,7 @@ def test_a_container_with_the_network_of_the_host(cluster: Any) -> None:
         "--env=PYTHONUNBUFFERED",
         "--env=RANK",
     ]
-    path, usual = os.path.realpath(PROGRAM), program.usual_meeting()
+    path, usual = program.own_path(), program.usual_meeting()
     assert [one for one in command if one.startswith("--volume")] == [
         "--volume=/data:/data",
         f"--volume={usual}:{usual}",
@@ -1066,8 +1052,8 @@ def test_a_launcher_that_does_not_read_stops_no_agent_and_is_told_what_it_missed
 
 def in_a_process_of_its_own(*lines: str) -> subprocess.Popen[str]:
     """The same program, as ``program``, and these lines after it."""
-    here = f"import sys; sys.path[:0] = [{str(Path(__file__).parent)!r}]; sys.dont_write_bytecode = True"
-    code = [here, "import os", "from test_gpu_cluster_run import program", *lines]
+    here = f"import os, sys; sys.path[:] = {sys.path!r}; sys.dont_write_bytecode = True"
+    code = [here, "import launcher_program", "program = launcher_program.Whole()", *lines]
     argv = [sys.executable, "-I", "-c", "\n".join(code)]
     return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
 
@@ -1918,8 +1904,11 @@ def test_storage_that_hangs_is_named_with_its_mount_and_nothing_else_looks_at_it
     assert program.storage_problems(dict(job, script="", logs=str(tmp_path / "none"), lost_after=20)) == []
 
 
-def test_it_starts_with_a_python_that_has_no_ssl() -> None:
+@pytest.mark.parametrize(("word", "last"), [("--version", []), ("--rank", ["KeyError: 'GPU_CLUSTER_RUN_JOB'"])])
+def test_it_starts_with_a_python_that_has_no_ssl(tmp_path: Path, word: str, last: list[str]) -> None:
     """As the parent of a rank in a container does, with the Python of the image."""
-    code = f"import sys; sys.modules['ssl'] = None; sys.argv[1:] = ['--version']; exec(open({str(PROGRAM)!r}).read())"
+    path = tmp_path / "gpu-cluster-run"
+    path.write_text(launcher_program.text())
+    code = f"import sys; sys.modules['ssl'] = None; sys.argv[1:] = [{word!r}]; exec(open({str(path)!r}).read())"
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[-1:] == last, done.stderr
