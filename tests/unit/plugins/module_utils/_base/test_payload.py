@@ -17,6 +17,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import begin, facts_step, launch, steps
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.protocol import limits
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._gpu_node import step as facts
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher import main, rank
 
 ROOT = project.ROOT / "plugins" / "module_utils"
 FILES = sorted(path for path in ROOT.rglob("*.py") if f"from {payload.COLLECTION}" in path.read_text())
@@ -55,6 +56,11 @@ def test_each_source_is_there_once_with_all_that_it_needs() -> None:
             one = sys.modules.get(f"{module}.{word}", sys.modules.get(module))
             if module.startswith(payload.COLLECTION):
                 assert one and one.__name__ in found, (module, word)
+
+
+def test_what_a_function_imports_goes_along_before_it_has_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, rank.__name__)
+    assert rank.__name__ in payload.needed([main])
 
 
 @pytest.mark.parametrize("program", [begin, facts, facts_step], ids=["launch", "facts", "look"])
