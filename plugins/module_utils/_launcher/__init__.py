@@ -18,11 +18,14 @@ From the command line to a job for each node:
     ``typed``, ``arguments``, ``cluster`` (members and port plan), ``plan``, ``dry_run``, ``users``, ``refusal``
 What runs on a node, by mode and option:
     ``commands`` (torchrun, mpirun, horovodrun), ``variables`` (the environment of ranks), ``containers`` (--image),
-    ``elastic`` (and spares), ``etcd``
-The launcher while the job runs:
-    ``launcher``, ``nodes``, ``ssh``, ``screen``, ``explanation``
-The agent, and its checks before the start:
-    ``agent``, ``logs``, ``node_checks``, ``storage``, ``node_facts``
+    ``elastic`` (numbers and rendezvous), ``etcd``
+The launcher while the job runs, one class over several modules, each built on the one before:
+    ``launcher_state``, ``launcher_ending``, ``launcher_elastic`` (nodes that are lost, and spares),
+    ``launcher_connections``, ``launcher_watching``, ``launcher_answers`` (what agents say), ``launcher``; beside them
+    ``nodes``, ``ssh``, ``screen``, ``explanation``
+The agent, in the same way:
+    ``agent_state``, ``agent_ranks``, ``agent_prepare``, ``agent``; beside them ``logs``, and before the start
+    ``node_checks``, ``storage``, ``node_facts``
 The rank:
     ``rank``
 What two or three of them share:

@@ -24,6 +24,7 @@ KEPT_SUSPICIOUS = 5_000
 KEPT_LAST = 5_000
 KEPT_CHARACTERS = 2_000
 SUSPICIOUS = re.compile(r"warn|error|fail|fatal|refuse|timed? ?out|can.?not|can't|unable|denied|killed|exception", re.I)
+#: Seconds for a look at all ranks.
 LOOK = 60.0
 #: What ranks write that have waited too long.
 TIMED_OUT = re.compile(

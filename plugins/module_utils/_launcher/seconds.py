@@ -16,7 +16,7 @@ GRACE = 10
 SETTLE = 0.5
 #: What a node gets beyond the grace to say that it has stopped.
 STOP_SLACK = 10.0
-#: Seconds for the explanation.
+#: For the explanation.
 EXPLAIN = 20.0
-#: Seconds: all ranks silent for so long is worth a look, a look at all ranks, and how long a failed job waits for it.
+#: All ranks silent for so long is worth a look.
 SILENCE = 600

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import os
+import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +16,8 @@ from typing import Any
 
 import launcher_program
 import pytest
+
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils import _launcher
 
 #: Runs a file as Python would, and says what it has imported of the package.  An agent without input ends at once.
 IMPORTED = """
@@ -59,6 +63,11 @@ def test_each_of_the_three_programs_compiles_its_own_part_alone(
     done = run(sys.executable, "-I", "-c", IMPORTED, str(path), *words)
     found = set(json.loads(done.stdout.splitlines()[-1]))
     assert part <= found and not others & found, done.stderr
+
+
+def test_the_package_lists_its_modules() -> None:
+    listed = re.findall(r"``(\w+)``", str(_launcher.__doc__))
+    assert sorted(listed) == sorted(one.name for one in pkgutil.iter_modules(_launcher.__path__))
 
 
 def test_a_copy_starts_itself_and_not_what_is_installed(path: Path, tmp_path: Path) -> None:
