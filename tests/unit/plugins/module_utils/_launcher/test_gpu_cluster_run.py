@@ -897,7 +897,7 @@ try:
     if how == "folder":
         os.mkdir(path, 0o777)
     elif how == "file":
-        open(path, "w").close()
+        os.mknod(path)
     elif how == "link":
         os.mkdir(path + ".trap")
         os.symlink(path + ".trap", path)
@@ -1460,7 +1460,7 @@ def test_the_host_of_the_rendezvous_does_not_count_as_a_node(cluster: Any) -> No
 
 def test_the_port_is_that_of_the_host_of_the_rendezvous(cluster: Any) -> None:
     launcher = program.Launcher(planned(cluster, *HOSTED, "train.py"), 22)
-    for node, port in zip(launcher.nodes, (0, 0, 29504), strict=True):
+    for node, port in zip(launcher.nodes, (0, 0, 29504)):
         node.state = "connecting"
         launcher.on_ready(node, [], "", port, "")
     sent: list[tuple[str, int]] = []
@@ -1871,7 +1871,7 @@ def test_what_fails_before_any_rank_has_the_starters_code(running: Connected) ->
 
 
 def test_nodes_that_can_not_be_used_are_named_together(running: Connected) -> None:
-    for node, problem in zip(running.launcher.nodes, (["no file"], [], ["no folder", "no interface"]), strict=True):
+    for node, problem in zip(running.launcher.nodes, (["no file"], [], ["no folder", "no interface"])):
         node.state = "lost" if problem else "ready"
         node.problems = problem
     with pytest.raises(program.Refused) as caught:
