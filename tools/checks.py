@@ -88,13 +88,14 @@ def command(name: str, *argv: str, cwd: Path = project.ROOT, env: dict[str, str]
     return failure(f"{name} FAILED: exit code {returncode}")
 
 
-def pytest(*arguments: str, python: str = sys.executable) -> Tally:
-    """Run pytest and count its tests."""
+def pytest(*arguments: str, python: str = sys.executable, **variables: str) -> Tally:
+    """Run pytest and count its tests.  variables: of its environment."""
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder) / "results.xml"
         argv = [python, "-m", "pytest", "-q", f"--junitxml={results}", *arguments]
         say(f"pytest: {' '.join(arguments)}")
-        returncode = subprocess.run(argv, cwd=project.ROOT, env=project.tool_environment(), check=False).returncode
+        environment = project.tool_environment(**variables)
+        returncode = subprocess.run(argv, cwd=project.ROOT, env=environment, check=False).returncode
         return with_exit_code(read_junit(results), returncode)
 
 

@@ -33,7 +33,9 @@ def cache_dir() -> Path:
 def tool_environment(**more: str) -> dict[str, str]:
     """The environment of every tool: the pinned tools first, and this checkout's configuration only."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
-    environment.pop("PYTHONHOME", None)
+    # Else every one of the thousands of Pythons that tests start would compile the collection again.
+    for name in ("PYTHONHOME", "PYTHONDONTWRITEBYTECODE"):
+        environment.pop(name, None)
     environment["PATH"] = f"{BIN}{os.pathsep}{environment.get('PATH', os.defpath)}"
     environment["VIRTUAL_ENV"] = str(VENV)
     environment["ANSIBLE_CONFIG"] = str(ROOT / "ansible.cfg")

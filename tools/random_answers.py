@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import random
 from typing import Any
+
+#: How many draws there are for each one of `make test`: the long tests ask for more.
+TIMES = int(os.environ.get("SWEEP_TIMES") or 1)
 
 #: Values by lot in place of one of the same kind, and of any.
 NUMBERS: list[Any] = [0, 1, 2, 4, 7, -1, 0.0, 5e-324, 1e-9, 0.5, 2**31, 2**62, 2**63 - 1, 10**400, 1e308, float("nan")]

@@ -71,12 +71,17 @@ def lint() -> Tally:
 
 def unit() -> Tally:
     """The pure core of plugins and tools."""
-    return checks.pytest("tests/unit", "tests/gpu")
+    return checks.pytest("-m", scenarios.SHORT, "tests/unit", "tests/gpu")
+
+
+def unit_long() -> Tally:
+    """Those of the unit tests that show in another way what a shorter one shows."""
+    return checks.pytest("-m", scenarios.LONG, "tests/unit", "tests/project")
 
 
 def parity() -> Tally:
     """What must agree across files, and what a built collection holds."""
-    return checks.pytest("tests/project")
+    return checks.pytest("-m", scenarios.SHORT, "tests/project")
 
 
 def newest() -> Tally:
@@ -111,9 +116,9 @@ def oldest() -> Tally:
 
 
 def on_el9() -> Tally:
-    """The unit tests of what runs on nodes, with the Python of EL 9."""
+    """The unit tests of what runs on nodes, with the Python of EL 9, and with more draws where they draw by lot."""
     folders = [f"tests/unit/plugins/{name}" for name in ("module_utils", "modules")]
-    return checks.pytest(*folders, python=str(el9_python.install()))
+    return checks.pytest(*folders, python=str(el9_python.install()), SWEEP_TIMES="5")
 
 
 def of_ansible() -> list[str]:
@@ -182,7 +187,7 @@ PARTS = (
     scenario("jobs", 1200, JOBS),
     scenario("vm", 900, MACHINE),
     scenario("canary", 120, LAB),
-    Part("sanity", "ansible-test sanity, without pylint", sanity.run, 240),
+    Part("sanity", "ansible-test sanity, without what lint, docs-check and oldest test too", sanity.run, 240),
     Part("unit", "unit tests of plugins and tools", unit, 540),
     Part("lint", "ruff, mypy, shellcheck, yamllint, ansible-lint", lint, 220),
     Part("oldest", "unit tests, real playbooks and syntax with the oldest ansible-core", oldest, 220),
@@ -195,9 +200,15 @@ LONG_PARTS = (
     scenario("cluster", 1500, LAB, scenarios.LONG),
     scenario("jobs", 1500, JOBS, scenarios.LONG),
     scenario("vm", 1800, MACHINE, scenarios.LONG),
-    Part("sanity-long", "ansible-test sanity: pylint, and Python 3.12", sanity.run_longest, 400),
+    Part(
+        "sanity-long",
+        "ansible-test sanity: pylint, pep8, ansible-doc, import, Python 3.12",
+        sanity.run_longest,
+        400,
+    ),
     Part("site", "the documentation as a site: no warning, no dead link", site, 120),
     Part("galaxy", "the archive in galaxy-importer and in the context of an execution environment", galaxy, 150),
+    Part("unit-long", "tests of the parts unit and parity that are long", unit_long, 300),
     Part("newest", "real playbooks with the pinned ansible-core", newest, 120),
     Part("el9-python", "unit tests of module_utils and modules with Python 3.9", on_el9, 600),
     Part("stalled", "unit tests, stopped for a second again and again", stalled, 1500),

@@ -48,6 +48,17 @@ def test_every_scenario_and_every_long_test_is_in_a_part(monkeypatch: pytest.Mon
     assert set(run_tests.GROUPS["faults"]) == {part.name for part in run_tests.LONG_PARTS}
 
 
+def test_long_tests_without_nodes_are_in_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `unit` and `parity` leave out, `unit-long` has."""
+    ran: list[tuple[str, ...]] = []
+    monkeypatch.setattr(checks, "pytest", lambda *arguments, **_more: ran.append(arguments) or checks.PASSED)
+    for part in run_tests.named(["unit", "parity", "unit-long"]):
+        part.run()
+    left_out = {folder for _option, mark, *folders in ran for folder in folders if mark == scenarios.SHORT}
+    taken = {folder for _option, mark, *folders in ran for folder in folders if mark == scenarios.LONG}
+    assert taken == left_out - {"tests/gpu"} and "mark.long" not in texts(run_tests.project.ROOT / "tests" / "gpu")
+
+
 def texts(folder: Path) -> str:
     """The tests of a scenario."""
     return "".join(path.read_text() for path in (folder / "tests").glob("test_*.py"))

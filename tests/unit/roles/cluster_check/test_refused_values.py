@@ -51,7 +51,11 @@ def test_all_values_that_no_node_takes_are_refused_at_once(playbook: Any) -> Non
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("warmup", 1001), ("rendezvous_last", 1001), ("openmpi_deadline_seconds", 7201)],
+    [
+        pytest.param("warmup", 1001, marks=pytest.mark.long),
+        pytest.param("rendezvous_last", 1001, marks=pytest.mark.long),
+        ("openmpi_deadline_seconds", 7201),
+    ],
 )
 def test_one_of_them_is_enough(playbook: Any, name: str, value: int) -> None:
     assert f"cluster_check_{name} " in refuse(playbook, **{f"cluster_check_{name}": value})

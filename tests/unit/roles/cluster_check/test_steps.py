@@ -24,6 +24,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.cli i
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.report import drift
 
 PROJECT = Path(__file__).parents[4]
+#: Another step for which the role does the same; the coordinator's own tests have each step.
+LONG = pytest.mark.long
 HOSTS = ["n1", "n2", "n3"]
 FAKE = Path(__file__).with_name("fake_node.py")
 HEALTHY = ["static", "launch", "probe_begin", "probe", "go", "collect", "openmpi", "facts"]
@@ -163,7 +165,9 @@ def test_check_mode_looks_and_measures_nothing(site: Site) -> None:
     assert given["user"] == "train"
 
 
-@pytest.mark.parametrize("step", [*HEALTHY[1:6], "openmpi"])
+@pytest.mark.parametrize(
+    "step", [*(pytest.param(step, marks=LONG) for step in HEALTHY[1:6] if step != "go"), "go", "openmpi"]
+)
 def test_a_step_that_fails(site: Site, step: str) -> None:
     lost = "n1" if step == "openmpi" else "n2"
     site.faults = {lost: {step: {"answer": {"failed": True, "msg": "no room"}}}}
@@ -205,7 +209,9 @@ def test_each_host_has_its_time_limit() -> None:
         assert int(Templar(DataLoader(), variables=variables).template(limit)) == expected
 
 
-@pytest.mark.parametrize("step", ["launch", "probe", "collect", "facts"])
+@pytest.mark.parametrize(
+    "step", [*(pytest.param(step, marks=LONG) for step in ("launch", "collect", "facts")), "probe"]
+)
 def test_a_node_that_is_lost(site: Site, step: str) -> None:
     site.faults = {"n2": {step: {"exit": 255}}}
     assert site.run() in (2, 4), site.text
@@ -261,7 +267,7 @@ def test_no_text_of_a_node_is_evaluated(site: Site) -> None:
     assert [book[1]["ranges"][0]["name"] for book in books] == [name] * 3
 
 
-@pytest.mark.parametrize("order", ["free", "host_pinned"])
+@pytest.mark.parametrize("order", ["free", pytest.param("host_pinned", marks=LONG)])
 def test_a_play_that_does_not_keep_hosts_together_is_refused(site: Site, order: str) -> None:
     site.play = {"strategy": order}
     assert site.run() == 2, site.text
@@ -298,7 +304,7 @@ def test_a_host_that_is_lost_in_the_first_check_is_lost_in_the_second(site: Site
     assert lost["hosts"] == ["n2"] and "the controller lost it before this step" in json.dumps(lost)
 
 
-@pytest.mark.parametrize("step", ["launch", "go", "facts"])
+@pytest.mark.parametrize("step", [pytest.param("launch", marks=LONG), "go", pytest.param("facts", marks=LONG)])
 def test_a_controller_that_is_killed_does_not_stop_the_next_check(site: Site, step: str) -> None:
     site.faults = {"n2": {step: {"kill": True}}}
     assert site.run() == -signal.SIGKILL, site.text

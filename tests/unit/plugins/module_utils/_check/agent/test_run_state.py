@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import py_compile
 import shutil
 import time
 from importlib.machinery import SourceFileLoader
@@ -17,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import payload
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.agent import (
     guardian,
     launch,
@@ -68,6 +70,8 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(run_state, "BASE_DIR", str(tmp_path / "runs"))
     # As if systemd were the first process; test_guardian.py has the other case.
     monkeypatch.setattr(service, "SYSTEMD_DIR", str(tmp_path))
+    # Nobody runs the code here, and compiling it takes longer than all else.
+    monkeypatch.setattr(payload, "py_compile", SimpleNamespace(compile=lambda *_given, **_more: None))
     return tmp_path / "runs"
 
 
@@ -102,6 +106,7 @@ def test_start_lays_out_the_run_directory(base: Path) -> None:
 
 
 def test_no_program_of_a_run_compiles_its_code_again(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(payload, "py_compile", py_compile)
     launch.start(Systemd(told()), "run-1", JOB, "python3", "", 1)
 
     def compiled(_loader: Any, _data: Any, path: str, **_more: Any) -> Any:

@@ -43,8 +43,16 @@ HANGS = f"{READY}; sleep 300 & echo $! > child.pid; read -r job; wait"
 Start = Callable[..., "tuple[Path, subprocess.Popen[bytes]]"]
 
 
+@pytest.fixture(scope="module", name="code")
+def fixture_code(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The code of the programs, which is the same in all tests."""
+    folder = tmp_path_factory.mktemp("payload")
+    payload.write(str(folder), launch.PROGRAMS, 0o644)
+    return folder
+
+
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
+def start(tmp_path: Path, code: Path) -> Iterator[Start]:
     started: list[subprocess.Popen[bytes]] = []
 
     def begin(rank_program: str, **changes: Any) -> tuple[Path, subprocess.Popen[bytes]]:
@@ -52,7 +60,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         program.write_text(f"#!/bin/bash\n{rank_program}\n")
         program.chmod(0o755)
         (tmp_path / "out").mkdir()
-        payload.write(str(tmp_path / "payload"), launch.PROGRAMS, 0o644)
+        (tmp_path / "payload").symlink_to(code)
         job = {
             "nonce": NONCE,
             "address": "127.0.0.1",

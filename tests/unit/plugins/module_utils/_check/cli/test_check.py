@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+#: Another step, or another answer of the same kind.
+LONG = pytest.mark.long
 HOSTS = ["n1", "n2", "n3"]
 STEPS = ["launch", "probe_begin", "probe", "go", "collect"]
 
@@ -82,7 +84,7 @@ def test_limits_and_a_port_plan(site: Any) -> None:
     assert (launch["rendezvous_first"], launch["rendezvous_last"]) == (30000, 30099)
 
 
-@pytest.mark.parametrize("step", ["addresses", "launch", "collect"])
+@pytest.mark.parametrize("step", [pytest.param("addresses", marks=LONG), "launch", pytest.param("collect", marks=LONG)])
 def test_a_node_that_ssh_does_not_reach(site: Any, step: str) -> None:
     site.faults = {"n2": {step: {"exit": 255}}}
     assert site.check("--json") == 1, site.err + site.out
@@ -108,9 +110,9 @@ def test_no_node_answers(site: Any) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        {"interfaces": "x"},
+        pytest.param({"interfaces": "x"}, marks=LONG),
         {"interfaces": {"fab0": ["192.0.2.2; rm"]}},
-        {"interfaces": {"fab0": {"a": 1}}},
+        pytest.param({"interfaces": {"fab0": {"a": 1}}}, marks=LONG),
         {"static": {"epoch": "x", "seconds": {}}},
         {"unreachable": True, "state": "waiting", "\x1b[31m": 1},
     ],

@@ -29,7 +29,11 @@ USUAL = [*BEFORE, (4, "all_reduce", 1000, False)]
     ("odd", "words"),
     [
         ([*BEFORE, (4, "all_reduce", 7, False)], "Culprit rank 1; Error type: SIZE_OR_SYNTAX_MISMATCH"),
-        ([*BEFORE, (4, "barrier", 1, False)], "Culprit rank 1; Error type: COLLECTIVE_TYPE_MISMATCH"),
+        pytest.param(
+            [*BEFORE, (4, "barrier", 1, False)],
+            "Culprit rank 1; Error type: COLLECTIVE_TYPE_MISMATCH",
+            marks=pytest.mark.long,
+        ),
         (BEFORE, "missing ranks {1}"),
     ],
 )

@@ -15,7 +15,7 @@ import time
 from typing import Any
 
 import pytest
-from random_answers import spoiled
+from random_answers import TIMES, spoiled
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import (
     diagnosis,
@@ -34,7 +34,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.repor
 )
 
 HOSTS = ["n1", "n2", "n3"]
-STATES_OF_A_TEST = 200
+STATES_OF_A_TEST = 60 * TIMES
 PORTS = [{"range": "rendezvous", "port": 29500}, {"range": "ephemeral", "port": 40000}]
 LOOK = {
     "iteration": 3,
