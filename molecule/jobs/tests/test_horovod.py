@@ -38,6 +38,7 @@ CONTROLLERS = ("mpi", "gloo")
 END = re.compile(r"\[(\S+):(\d+)\] rank (\d+) weights (\w+) same on (\d+) ranks, loss ([\d.]+) to ([\d.]+)", re.M)
 #: Read at every start of the interpreter; with this number the first ports by lot are below 29000, where none is open.
 CLOSED_PORT_SEED = 39
+LOG = "build.log"
 SEED = f"{PREFIX}/lib/python3.11/site-packages/lab_seed.pth"
 
 
@@ -121,22 +122,39 @@ def trained(job: Job) -> dict[str, str]:
     return {node: rank for node, rank, *_others in found}
 
 
+def tried(cluster: Cluster, folder: Path, first: str) -> str:
+    """What a run says in which the build on the first node fails; nothing of it is left."""
+    failed = applied(cluster, folder, folder / "wheels")
+    said = " ".join(failed.text.split())
+    assert failed.code == 2 and f"{first} was to build Horovod for all members that are alike, and has failed" in said
+    assert not (folder / "wheels").exists() and not (folder / "torch-lock.txt").exists()
+    return said
+
+
+def remains(cluster: Cluster) -> list[str]:
+    """The files below the folder of the environment, but for the lock of the runs and the output of the build."""
+    return cluster.on_all(f"find {ROOT} -type f ! -name '*.lock' ! -name {LOG} 2>/dev/null || true")
+
+
+def test_a_build_without_a_compiler_says_so(cluster: Cluster, nodes: list[str], tmp_path: Path) -> None:
+    lab_horovod.take_compiler(cluster, nodes[0])
+    said = tried(cluster, tmp_path, nodes[0])
+    assert "Horovod was not built: setup.py bdist_wheel of Horovod failed (1). All of its output is in" in said
+    assert "its last lines that tell of an error:" in said and "'cmake'" in said
+    path = re.search(rf"All of its output is in (\S+{LOG}) on this node", said)
+    assert path and "bdist_wheel" in cluster.shell(nodes[0], f"cat {path[1]}"), said
+    assert not remains(cluster)
+
+
 def test_one_member_builds_and_all_install_the_same_wheel(cluster: Cluster, nodes: list[str], tmp_path: Path) -> None:
     wheels = tmp_path / "wheels"
-    # Without a compiler nothing is in the way of the old environment, and the message has the reason.
-    lab_horovod.take_compiler(cluster, nodes[0])
-    failed = applied(cluster, tmp_path, wheels)
-    said = " ".join(failed.text.split())
-    assert failed.code == 2 and "Horovod was not built: the build of Horovod failed" in said, failed.text
-    assert f"{nodes[0]} was to build Horovod for all members that are alike, and has failed" in said
-    assert not cluster.on_all(f"ls -d {PREFIX}* 2>/dev/null | grep -v lock$ || true")
-
     lab_horovod.give_compiler(cluster, nodes[0])
     checked = applied(cluster, tmp_path, wheels, "--check")
     assert checked.code == 0 and not wheels.exists(), checked.text
     ended = applied(cluster, tmp_path, wheels)
     assert ended.code == 0, ended.text
     (wheel,) = wheels.glob("*/*.whl")
+    assert wheel.stat().st_size < 5_000_000, "with symbols for a debugger it has 20 MB"
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     assert re.fullmatch(r"horovod-0\.28\.1\+torch2\.13\.0\.openmpi4\.1\.4-cp311-cp311-linux_x86_64\.whl", wheel.name)
     lock = (tmp_path / "torch-lock.txt").read_text()

@@ -10,6 +10,7 @@ broadcasts objects (horovod/torch/functions.py), and does not say that it needs 
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
 import re
@@ -25,9 +26,13 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.store
 STANDARD = ("set(CMAKE_CXX_STANDARD 14)", "set(CMAKE_CXX_STANDARD 17)")
 #: Files of the source package, and what in them, once each, becomes what.
 PATCHES = {
-    "CMakeLists.txt": STANDARD,
-    "horovod/torch/CMakeLists.txt": STANDARD,
-    "setup.py": ("require_list = ['cloudpickle',", "require_list = ['numpy', 'cloudpickle',"),
+    "CMakeLists.txt": (STANDARD,),
+    "horovod/torch/CMakeLists.txt": (STANDARD,),
+    "setup.py": (
+        ("require_list = ['cloudpickle',", "require_list = ['numpy', 'cloudpickle',"),
+        # The same optimisation without data for a debugger, which takes most of the time, the disk and the wheel.
+        ("else 'RelWithDebInfo'", "else 'Release'"),
+    ),
 }
 #: What Horovod's setup.py imports, and what it asks for before a build.
 NEEDS = ("cffi", "cloudpickle", "numpy", "packaging", "psutil", "pyyaml", "setuptools")
@@ -39,7 +44,13 @@ LINE_CHARACTERS = 300
 
 ERR_PATCH = "%s of Horovod's source package has %d times %r, expected 1: it is not the package that the patch is for"
 ERR_WHEELS = "the build of Horovod ended well and has left %d wheels, expected 1"
-ERR_BUILD = "the build of Horovod failed; its last lines that tell of an error:\n%s"
+ERR_OUTPUT = "%s. All of its output is in %s on this node"
+ERR_DISK = "; the disk has %d MiB left"
+ERR_LINES = "; %s:\n%s"
+#: Whoever has less has likely failed for that.
+LITTLE_MIB = 200
+#: Beside the wheels: the output of the last build, when it has failed.
+LOG_NAME = "build.log"
 
 _ERROR = re.compile(r"\berror\b|not found|No such file|Could NOT find|No module named|Killed", re.IGNORECASE)
 
@@ -63,23 +74,40 @@ class Wish:
 
 def patched(text: str, name: str) -> str:
     """A file of the source package as it is built."""
-    old, new = PATCHES[name]
-    if text.count(old) != 1:
-        raise BuildError(ERR_PATCH % (name, text.count(old), old))
-    return text.replace(old, new)
+    for old, new in PATCHES[name]:
+        if text.count(old) != 1:
+            raise BuildError(ERR_PATCH % (name, text.count(old), old))
+        text = text.replace(old, new)
+    return text
 
 
 def telling(log: str) -> str:
-    """Those lines of a build's output that say why it failed."""
+    """Those lines of a build's output that say why it failed, with what they are."""
     lines = [line.strip()[:LINE_CHARACTERS] for line in log.splitlines() if line.strip()]
     errors = [line for line in lines if _ERROR.search(line)]
-    return "\n".join((errors or lines)[-SHOWN_LINES:])
+    title = "its last lines that tell of an error" if errors else "its last lines"
+    return ERR_LINES % (title, "\n".join((errors or lines)[-SHOWN_LINES:])) if lines else ""
+
+
+def failure(said: str, log: str, folder: str) -> str:
+    """What is said of a failed build. Its output moves to the folder of the wheels."""
+    kept = os.path.join(folder, LOG_NAME)
+    try:
+        with open(log, encoding="utf-8", errors="replace") as stream:
+            text = stream.read()
+        os.makedirs(folder, mode=0o755, exist_ok=True)
+        os.replace(log, kept)
+    except OSError:
+        return said
+    free = shutil.disk_usage(folder).free >> 20
+    return ERR_OUTPUT % (said, kept) + (ERR_DISK % free if free < LITTLE_MIB else "") + telling(text)
 
 
 def variables(wish: Wish, inside: str, temporary: str, with_cuda: bool) -> dict[str, str]:
     """The settings of the build (Horovod's docs/install.rst), with MPI and gloo in any case."""
     folders = [os.path.join(wish.mpi_prefix, "bin"), os.path.dirname(inside), "/usr/local/cuda/bin", "/usr/bin", "/bin"]
     found = {
+        "HOROVOD_CMAKE": "cmake",  # Without it, and without CMake, setup.py would ask an index for one.
         "HOROVOD_LOCAL_VERSION": wish.local,
         "HOROVOD_WITH_PYTORCH": "1",
         "HOROVOD_WITHOUT_TENSORFLOW": "1",
@@ -101,8 +129,8 @@ def find(folder: str, wish: Wish) -> str:
     return next(iter(sorted(glob.glob(os.path.join(glob.escape(folder), wish.pattern)))), "")
 
 
-def build(work: str, wish: Wish, source: pip.Source, seconds: int, inherit: Sequence[int]) -> str:
-    """Build the wheel below ``work``, a new folder, from nothing but the source of packages; its path."""
+def build(work: str, folder: str, wish: Wish, source: pip.Source, seconds: int, inherit: Sequence[int]) -> str:
+    """Build the wheel below ``work``, a new folder, from nothing but the source of packages; its path in ``folder``."""
     run([wish.python, "-m", "venv", os.path.join(work, "env")], STEP_SECONDS, f"{wish.python} -m venv", inherit)
     inside = os.path.join(work, "env", "bin", "python")
     temporary = os.path.join(work, "tmp")
@@ -121,17 +149,15 @@ def build(work: str, wish: Wish, source: pip.Source, seconds: int, inherit: Sequ
     settings = [f"{name}={value}" for name, value in variables(wish, inside, temporary, bool(cuda.strip())).items()]
     shell = 'log=$1; cd "$2"; shift 2; exec "$@" >"$log" 2>&1'
     make = [inside, "setup.py", "bdist_wheel", "--dist-dir", out]
+    argv = ["/usr/bin/env", *settings, "/bin/sh", "-c", shell, "sh", log, tree, *make]
     try:
-        run(["/usr/bin/env", *settings, "/bin/sh", "-c", shell, "sh", log, tree, *make], seconds, "the build", inherit)
+        run(argv, seconds, "setup.py bdist_wheel of Horovod", inherit)
     except CommandError as error:
-        if not os.path.exists(log) or "did not end" in str(error):
-            raise
-        with open(log, encoding="utf-8", errors="replace") as stream:
-            raise BuildError(ERR_BUILD % telling(stream.read())) from None
+        raise BuildError(failure(str(error).rstrip(": "), log, folder)) from None
     wheels = glob.glob(os.path.join(glob.escape(out), wish.pattern))
     if len(wheels) != 1:
         raise BuildError(ERR_WHEELS % len(wheels))
-    return wheels[0]
+    return keep(folder, wheels[0])
 
 
 def download(work: str, wish: Wish, source: pip.Source, inside: str, seconds: int, inherit: Sequence[int]) -> str:
@@ -162,6 +188,8 @@ def keep(folder: str, wheel: str) -> str:
     shutil.copyfile(wheel, f"{path}.new")
     os.chmod(f"{path}.new", 0o644)
     os.replace(f"{path}.new", path)
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(os.path.join(folder, LOG_NAME))
     return path
 
 

@@ -200,12 +200,18 @@ def horovod_wheel(params: Mapping[str, Any], check_mode: bool) -> dict[str, Any]
         check_source(inputs.source)
         os.makedirs(store.parent, mode=0o755, exist_ok=True)
         with alone(store, params["wait_seconds"]) as (guard, _warnings):
-            end_processes_of(work)
+            for _again in range(50):
+                if not end_processes_of(work, inside=True):
+                    break
+                time.sleep(0.1)  # One of them may have started another meanwhile.
             shutil.rmtree(work, ignore_errors=True)
+            found = horovod.find(params["folder"], wish)  # Another run has built it meanwhile.
+            if found:
+                return {"changed": False, "wheel": found}
             os.mkdir(work, 0o755)
+            folder, seconds = params["folder"], params["timeout_seconds"]
             try:
-                built_one = horovod.build(work, wish, inputs.source, params["timeout_seconds"], [guard])
-                return {"changed": True, "wheel": horovod.keep(params["folder"], built_one)}
+                return {"changed": True, "wheel": horovod.build(work, folder, wish, inputs.source, seconds, [guard])}
             finally:
                 shutil.rmtree(work, ignore_errors=True)
     except STEP_ERRORS as error:

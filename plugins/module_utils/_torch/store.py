@@ -148,16 +148,21 @@ def closed_parent(path: str) -> str:
     return ""
 
 
-def end_processes_of(path: str, proc: str = "/proc") -> None:
+def end_processes_of(path: str, proc: str = "/proc", inside: bool = False) -> int:
     """End what a killed build left running: programs of an environment that no link ever named.
 
     A killed module takes its child with it, but not what that child has started (``ensurepip`` of ``python -m venv``).
+    ``inside``: also what works in a folder below it, as make and a compiler do. How many were ended.
     """
+    ended = 0
     for entry in os.listdir(proc):
         if not entry.isdigit():
             continue
         with contextlib.suppress(OSError):
             with open(os.path.join(proc, entry, "cmdline"), "rb") as stream:
                 program = os.fsdecode(stream.read().split(b"\0")[0])
-            if program.startswith(path + os.sep):
+            where = os.readlink(os.path.join(proc, entry, "cwd")) if inside else ""
+            if program.startswith(path + os.sep) or where.startswith(path + os.sep):
                 os.kill(int(entry), signal.SIGKILL)
+                ended += 1
+    return ended

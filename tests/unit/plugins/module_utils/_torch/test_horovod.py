@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +22,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._torch.store
 
 WISH = horovod.Wish("0.28.1", "9" * 64, "torch2.13.0.openmpi4.1.4", "torch==2.13.0", "/python", "/usr/lib64/openmpi")
 WHEEL = "horovod-0.28.1+torch2.13.0.openmpi4.1.4-cp312-cp312-linux_x86_64.whl"
+BUILD = "setup.py bdist_wheel of Horovod"
 LOG = """\
 [ 10%] Building CXX object mpi_ops_v2.cc.o
 torch/headers.h:7:2: error: #error C++17 or later compatible compiler is required
@@ -29,11 +33,19 @@ CalledProcessError: exit status 2.
 """
 
 
+SETUP = """\
+config = 'Debug' if self.debug else 'RelWithDebInfo'
+require_list = ['cloudpickle', 'psutil']
+"""
+
+
 class Machine:
     """Stands in for the programs, and notes what ran."""
 
     def __init__(self, work: Path, standard: str = "set(CMAKE_CXX_STANDARD 14)") -> None:
-        self.work = work
+        self.work = work / "build"
+        self.work.mkdir()
+        self.folder = work / "wheels"
         self.standard = standard
         self.ran: list[list[str]] = []
         self.fails: dict[str, str] = {}
@@ -47,7 +59,7 @@ class Machine:
             Path(argv[-1]).mkdir(parents=True)
         if what == "pip download":
             self.pack(Path(argv[argv.index("--dest") + 1]))
-        if what == "the build":
+        if what == BUILD:
             (self.work / "build.log").write_text(self.log)
             (self.work / "wheel").mkdir()
             (self.work / "wheel" / WHEEL).write_text("wheel")
@@ -60,13 +72,13 @@ class Machine:
         for name in ("CMakeLists.txt", "horovod/torch/CMakeLists.txt"):
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
             (tree / name).write_text(f"project(horovod)\n{self.standard}\n")
-        (tree / "setup.py").write_text("require_list = ['cloudpickle', 'psutil']\n")
+        (tree / "setup.py").write_text(SETUP)
         folder.mkdir()
         with tarfile.open(folder / "horovod-0.28.1.tar.gz", "w:gz") as archive:
             archive.add(tree, "horovod-0.28.1")
 
     def build(self) -> str:
-        return horovod.build(str(self.work), WISH, Source(find_links="/srv/wheels"), 60, [7])
+        return horovod.build(str(self.work), str(self.folder), WISH, Source(find_links="/srv/wheels"), 60, [7])
 
 
 @pytest.fixture
@@ -77,11 +89,15 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 def test_both_files_compile_as_cxx17(machine: Machine) -> None:
-    assert machine.build() == str(machine.work / "wheel" / WHEEL)
+    kept = machine.folder / WHEEL
+    assert machine.build() == str(kept) and kept.stat().st_mode & 0o777 == 0o644
     tree = machine.work / "source" / "horovod-0.28.1"
     for name in ("CMakeLists.txt", "horovod/torch/CMakeLists.txt"):
         assert (tree / name).read_text() == "project(horovod)\nset(CMAKE_CXX_STANDARD 17)\n"
-    assert (tree / "setup.py").read_text() == "require_list = ['numpy', 'cloudpickle', 'psutil']\n"
+    assert (tree / "setup.py").read_text().splitlines() == [
+        "config = 'Debug' if self.debug else 'Release'",
+        "require_list = ['numpy', 'cloudpickle', 'psutil']",
+    ]
 
 
 def test_the_build_has_mpi_and_gloo_and_only_the_source_of_packages(machine: Machine) -> None:
@@ -108,17 +124,42 @@ def test_another_source_package_is_not_patched(tmp_path: Path, monkeypatch: pyte
         machine.build()
 
 
-def test_a_failed_build_shows_the_compilers_error(machine: Machine) -> None:
-    machine.fails["the build"] = ""
+def test_a_failed_build_shows_the_compilers_error_and_keeps_its_output(machine: Machine) -> None:
+    machine.fails[BUILD] = ""
     machine.log = "warning: x\n" * 500 + LOG
     with pytest.raises(BuildError) as caught:
         machine.build()
-    said = str(caught.value).splitlines()
-    assert said[1:3] == LOG.splitlines()[1:3] and not any("warning" in line for line in said)
+    title, *said = str(caught.value).splitlines()
+    kept = machine.folder / "build.log"
+    assert title == (
+        f"{BUILD} failed (1). All of its output is in {kept} on this node; its last lines that tell of an error:"
+    )
+    assert said[:2] == LOG.splitlines()[1:3] and not any("warning" in line for line in said)
+    assert kept.read_text() == machine.log
+    machine.fails.clear()
+    shutil.rmtree(machine.work)
+    machine.work.mkdir()
+    machine.build()
+    assert [path.name for path in machine.folder.iterdir()] == [WHEEL], "the output of an old build misleads"
+
+
+def test_a_full_disk_is_named(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The output may lack the reason: it is on the same disk."""
+    machine.fails[BUILD] = ""
+    machine.log = "[ 50%] Building\n"
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: SimpleNamespace(free=3 << 20))
+    with pytest.raises(BuildError, match=r"on this node; the disk has 3 MiB left; its last lines:\n\[ 50%\] Building$"):
+        machine.build()
 
 
 def test_without_an_error_the_last_lines_are_shown() -> None:
-    assert horovod.telling("\n".join(map(str, range(99)))).splitlines() == [str(number) for number in range(87, 99)]
+    lines = horovod.telling("\n".join(map(str, range(99)))).splitlines()
+    assert lines == ["; its last lines:", *(str(number) for number in range(87, 99))]
+    assert horovod.telling("") == ""
+
+
+def test_a_build_that_wrote_nothing_says_what_failed(tmp_path: Path) -> None:
+    assert horovod.failure("it failed (127)", str(tmp_path / "none"), str(tmp_path)) == "it failed (127)"
 
 
 def test_a_tampered_source_package_is_named(machine: Machine) -> None:
@@ -155,10 +196,10 @@ def params(folder: Path, **changes: Any) -> dict[str, Any]:
 
 
 def test_a_wheel_is_built_once_and_nothing_else_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def build(work: str, *_more: Any) -> str:
+    def build(work: str, folder: str, *_more: Any) -> str:
         path = Path(work, WHEEL)
         path.write_text("wheel")
-        return str(path)
+        return horovod.keep(folder, str(path))
 
     monkeypatch.setattr(horovod, "build", build)
     assert run.horovod_wheel(params(tmp_path), check_mode=True) == {"changed": True, "wheel": ""}
@@ -170,6 +211,21 @@ def test_a_wheel_is_built_once_and_nothing_else_is_left(tmp_path: Path, monkeypa
     assert run.horovod_wheel(params(tmp_path), check_mode=False) == {"changed": False, "wheel": str(kept)}
     other = params(tmp_path, local_version="torch2.13.0.openmpi5.0.7")
     assert run.horovod_wheel(other, check_mode=True)["changed"], "another Open MPI needs another wheel"
+
+
+def test_who_has_waited_takes_the_wheel_of_the_other_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is looked for before the lock is taken, and the other run holds the lock for minutes."""
+
+    @contextlib.contextmanager
+    def waits(*_arguments: Any) -> Iterator[tuple[int, list[str]]]:
+        (tmp_path / "wheels").mkdir()
+        (tmp_path / "wheels" / WHEEL).write_text("wheel")
+        yield 7, []
+
+    monkeypatch.setattr(run, "alone", waits)
+    monkeypatch.setattr(horovod, "build", lambda *_arguments: pytest.fail("it builds again"))
+    found = run.horovod_wheel(params(tmp_path), check_mode=False)
+    assert found == {"changed": False, "wheel": str(tmp_path / "wheels" / WHEEL)}
 
 
 def test_a_failed_build_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,6 +114,24 @@ def test_a_parent_that_users_cannot_enter(tmp_path: Path) -> None:
     assert io.closed_parent("/usr/torch") == ""
 
 
+def test_what_works_below_a_killed_build_is_ended_too(tmp_path: Path) -> None:
+    """As make and a compiler do, whose programs are the system's."""
+    started = []
+    for name in (NAME, f"{NAME}.2"):
+        (tmp_path / name / "source").mkdir(parents=True)
+        started.append(subprocess.Popen(["sleep", "60"], cwd=tmp_path / name / "source"))
+    try:
+        path = str(tmp_path / NAME)
+        assert io.end_processes_of(path) == 0
+        assert io.end_processes_of(path, inside=True) == 1
+        assert started[0].wait(timeout=10) == -9
+        assert io.end_processes_of(path, inside=True) == 0 and started[1].poll() is None
+    finally:
+        for process in started:
+            process.kill()
+            process.communicate()
+
+
 def test_what_a_killed_build_left_running_is_ended_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / NAME / "bin").mkdir(parents=True)
     (tmp_path / f"{NAME}.2" / "bin").mkdir(parents=True)
