@@ -26,7 +26,7 @@ description:
     C(gpu_node), unless the driver's module is built for that kernel. In any version where the kernel may be updated
     (C(nvidia_driver_kernel_update_ok)).
   - The lists of the role monitoring are not. What no repository has of them is left out.
-positional: _input, host, has_gpus, skipped
+positional: _input, host, has_gpus, skipped, horovod_wheels
 options:
   _input:
     description: The variable C(hostvars).
@@ -45,6 +45,11 @@ options:
     type: list
     elements: str
     default: []
+  horovod_wheels:
+    description: On the member that builds Horovod, the folder of the controller that keeps its wheels. The packages for
+      a build are listed if the folder has none. Empty for a member that does not build.
+    type: str
+    default: ""
 """
 
 EXAMPLES = r"""
@@ -62,7 +67,7 @@ _value:
 
 
 def package_pins(
-    hostvars: Mapping[str, Any], host: str, has_gpus: bool, skipped: Sequence[str] = ()
+    hostvars: Mapping[str, Any], host: str, has_gpus: bool, skipped: Sequence[str] = (), horovod_wheels: str = ""
 ) -> list[dict[str, str]]:
     """Return the entries."""
     specs = role_specs(Path(__file__).resolve().parent.parent.parent / "roles")
@@ -70,7 +75,8 @@ def package_pins(
     found = read_variables(hostvars, str(host), lambda name: name.startswith(pins.PREFIXES))
     given = {name: value for name, value in found.items() if not isinstance(value, Unreadable)}
     facts = hostvars[host].get("ansible_facts", {}).get("gpu_node", {}) if host in hostvars else {}
-    return pins.packages(given, defaults, bool(has_gpus), [str(tag) for tag in skipped], facts, str(host))
+    builds = bool(horovod_wheels) and not any(Path(str(horovod_wheels)).glob("*/horovod-*.whl"))
+    return pins.packages(given, defaults, bool(has_gpus), [str(tag) for tag in skipped], facts, str(host), builds)
 
 
 class FilterModule:

@@ -74,6 +74,24 @@ def test_what_is_not_going_to_be_installed_is_not_asked_for(tmp_path: Path) -> N
     assert found["package_sources_wheel_variables"]["requirements"] == {}
 
 
+def test_what_builds_horovod_is_asked_for_where_no_wheel_is_kept(tmp_path: Path) -> None:
+    inventory: dict[str, Any] = {"torch_runtime_horovod": True}
+
+    def asked() -> set[str]:
+        packages = handed_over(tmp_path, {}, inventory)["package_sources_packages"]
+        return {entry["name"] for entry in packages if entry["variable"] == "torch_runtime_horovod_packages"}
+
+    assert {"cmake", "gcc-c++"} < asked()
+    kept = tmp_path / "horovod-wheels" / "cp312-x86_64-0123abcd"
+    kept.mkdir(parents=True)
+    (kept / "horovod-0.28.1+torch2.13.0.openmpi4.1.1-cp312-cp312-linux_x86_64.whl").touch()
+    assert asked() == set(), "beside the inventory"
+    inventory["torch_runtime_horovod_wheels"] = str(tmp_path / "other")
+    assert asked()
+    inventory["torch_runtime_horovod"] = False
+    assert asked() == set()
+
+
 def test_every_list_of_packages_is_asked_for() -> None:
     """The repositories may lack them in any version, and the role that installs them comes last."""
     lists = {
@@ -82,8 +100,8 @@ def test_every_list_of_packages_is_asked_for() -> None:
         for name, option in role_readmes.read_options(role).items()
         if name.endswith("_packages") and option.get("elements") == "str"
     }
-    # What monitoring lists is left out where no repository has it, and Horovod is built on one member only.
-    others = {"monitoring_packages", "monitoring_gpu_packages", "torch_runtime_horovod_packages"}
+    # What monitoring lists is left out where no repository has it.
+    others = {"monitoring_packages", "monitoring_gpu_packages"}
     assert lists == {*pins.LISTS, "openmpi_packages", *others}
 
 

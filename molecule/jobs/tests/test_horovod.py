@@ -146,6 +146,33 @@ def test_a_build_without_a_compiler_says_so(cluster: Cluster, nodes: list[str], 
     assert not remains(cluster)
 
 
+#: Waits in the background for a compiler, and does something then.
+WHILE_IT_COMPILES = "setsid sh -c 'until pgrep -x cc1plus; do sleep 0.2; done; {}' > /dev/null 2>&1 < /dev/null &"
+
+
+def test_a_disk_that_is_full_during_the_build_is_named(cluster: Cluster, nodes: list[str], tmp_path: Path) -> None:
+    lab_horovod.give_compiler(cluster, nodes[0])
+    fill = f"fallocate -l $(df --output=avail -B1 {ROOT} | tail -n 1) {ROOT}/fill"
+    cluster.shell(nodes[0], f"rm -rf {ROOT}; mkdir {ROOT}; mount -t tmpfs -o size=3g,mode=755 lab {ROOT}")
+    try:
+        cluster.shell(nodes[0], WHILE_IT_COMPILES.format(fill))
+        said = tried(cluster, tmp_path, nodes[0])
+    finally:
+        cluster.shell(nodes[0], f"umount {ROOT}")
+    assert re.search(r"setup.py bdist_wheel of Horovod failed .* the disk has \d+ MiB left; its last lines", said), said
+    assert "No space left on device" in said
+
+
+def test_a_killed_build_leaves_no_wheel(cluster: Cluster, nodes: list[str], tmp_path: Path) -> None:
+    """The module and setup.py are gone at once; make and the compilers are what the next run ends: the test below."""
+    lab_horovod.give_compiler(cluster, nodes[0])
+    kill = "kill -9 $(ps -o ppid= -p $(pgrep -of [s]etup.py.bdist_wheel))"
+    cluster.shell(nodes[0], WHILE_IT_COMPILES.format(kill))
+    tried(cluster, tmp_path, nodes[0])
+    assert not cluster.on_all(f"find {PREFIX}-horovod -name '*.whl*' 2>/dev/null || true")
+    assert cluster.shell(nodes[0], f"ls -d {PREFIX}-horovod-build; ! pgrep -f [s]etup.py.bdist_wheel")
+
+
 def test_one_member_builds_and_all_install_the_same_wheel(cluster: Cluster, nodes: list[str], tmp_path: Path) -> None:
     wheels = tmp_path / "wheels"
     lab_horovod.give_compiler(cluster, nodes[0])

@@ -102,13 +102,34 @@ def others_on_gpus(job: Mapping[str, Any]) -> tuple[list[str], list[str]]:
         return [], [f"whether its GPUs are in use is not known: {error}"]
 
 
+#: Horovod is built for the frameworks that its environment has; each has functions of its own.
+HOROVOD_TEST = """\
+import importlib, sys
+import horovod
+said = ""
+for framework in ("torch", "tensorflow"):
+    try:
+        importlib.import_module(framework)
+    except ModuleNotFoundError:
+        continue
+    try:
+        found = importlib.import_module("horovod." + framework)
+        break
+    except Exception as error:
+        said = said or "%s: %s" % (type(error).__name__, error)
+else:
+    sys.exit(said or "it has neither torch nor tensorflow")
+built, name = sys.argv[1:]
+sys.exit(0 if getattr(found, built)() else "it was built without " + name)
+"""
+
+
 def horovod_problem(job: Mapping[str, Any]) -> str:
     """Why Horovod can't be used; empty when the script's interpreter has it, built with the controller."""
-    built, name = ("gloo_built", "gloo") if with_gloo(job) else ("mpi_built", "MPI")
-    test = f"import horovod.torch as h, sys; sys.exit(0 if h.{built}() else 'it was built without {name}')"
+    built = ("gloo_built", "gloo") if with_gloo(job) else ("mpi_built", "MPI")
     try:
         ended = subprocess.run(
-            [job["python"], "-c", test],
+            [job["python"], "-c", HOROVOD_TEST, *built],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -33,7 +33,7 @@ PREFIXES = (
 CONTAINERS, CONTAINERS_OF_GPUS = ("podman", "crun"), ("nvidia-container-toolkit",)
 _MORE_THAN_A_NAME = re.compile(r"-\d|[^A-Za-z0-9_.+-]")
 #: Lists of packages in whatever version. Those of the role monitoring are optional.
-LISTS = ("shared_storage_packages", "torch_runtime_packages")
+LISTS = ("shared_storage_packages", "torch_runtime_packages", "torch_runtime_horovod_packages")
 #: The release of a kernel, with its architecture and, after a plus sign, its flavour (64k, debug).
 _KERNEL = re.compile(r"([0-9][0-9A-Za-z._~-]{0,99}?)(?:\.(?:x86_64|aarch64))?(?:\+([0-9a-z]{1,20}))?")
 
@@ -45,11 +45,13 @@ def packages(
     skipped: Collection[str],
     facts: Mapping[str, Any] | None = None,
     host: str = "",
+    builds_horovod: bool = False,
 ) -> list[dict[str, str]]:
     """As M(baremetal.gpu_cluster.pinned_packages) takes them. ``skipped``: tags of roles and phases that do not run.
 
     ``facts``: those of M(baremetal.gpu_cluster.gpu_node_facts) about the node. They come from it, so their shape is
-    looked at. ``host``: its name in the inventory, by which a member of etcd is known.
+    looked at. ``host``: its name in the inventory, by which a member of etcd is known. ``builds_horovod``: whether this
+    is the host that builds a wheel of Horovod, if one is wanted.
     """
     values = {**defaults, **given}
     found: list[dict[str, str]] = []
@@ -71,7 +73,7 @@ def packages(
         found += [{"name": name, "variable": "container_runtime_enabled"} for name in names]
     if "runtime" not in skipped:
         for variable in LISTS:
-            found += _listed(values, variable, skipped)
+            found += _listed(values, variable, skipped, builds_horovod)
     # Two lists may name the same package.
     once = {entry["name"]: entry for entry in reversed(found)}
     return [{"name": "", "version": "", "family": "", "variable": "", **entry} for entry in reversed(once.values())]
@@ -115,17 +117,20 @@ def _kernel(values: Mapping[str, Any], facts: Mapping[str, Any], pin: str) -> li
     return [{"name": f"kernel-{flavour}devel", "version": version, "variable": "the kernel that boots next"}]
 
 
-def _listed(values: Mapping[str, Any], variable: str, skipped: Collection[str]) -> list[dict[str, str]]:
+def _listed(
+    values: Mapping[str, Any], variable: str, skipped: Collection[str], builds_horovod: bool
+) -> list[dict[str, str]]:
     unused = {
         "shared_storage_packages": not values.get("shared_storage_mounts"),
         "torch_runtime_packages": values.get("torch_runtime_adopt"),
+        "torch_runtime_horovod_packages": not (builds_horovod and _agreed(values, "torch_runtime_horovod")),
     }
     names = values.get(variable)
     role = next(one for one in ("shared_storage", "torch_runtime") if variable.startswith(one))
     if unused.get(variable) or role in skipped or not isinstance(names, list):
         return []
-    # dnf gets the packages of the interpreter as they stand: a version in one is not asked for here.
-    as_they_stand = variable == "torch_runtime_packages"
+    # dnf gets the packages of the interpreter and of the build as they stand: a version in one is not asked for here.
+    as_they_stand = role == "torch_runtime"
     plain = [name for name in names if isinstance(name, str) and not (as_they_stand and _MORE_THAN_A_NAME.search(name))]
     return [{"name": name, "variable": variable} for name in dict.fromkeys(plain)]
 

@@ -91,16 +91,18 @@ def telling(log: str) -> str:
 
 def failure(said: str, log: str, folder: str) -> str:
     """What is said of a failed build. Its output moves to the folder of the wheels."""
-    kept = os.path.join(folder, LOG_NAME)
     try:
         with open(log, encoding="utf-8", errors="replace") as stream:
             text = stream.read()
-        os.makedirs(folder, mode=0o755, exist_ok=True)
-        os.replace(log, kept)
     except OSError:
         return said
-    free = shutil.disk_usage(folder).free >> 20
-    return ERR_OUTPUT % (said, kept) + (ERR_DISK % free if free < LITTLE_MIB else "") + telling(text)
+    free = shutil.disk_usage(os.path.dirname(log)).free >> 20
+    with contextlib.suppress(OSError):  # The disk may be full.
+        kept = os.path.join(folder, LOG_NAME)
+        os.makedirs(folder, mode=0o755, exist_ok=True)
+        os.replace(log, kept)
+        said = ERR_OUTPUT % (said, kept)
+    return said + (ERR_DISK % free if free < LITTLE_MIB else "") + telling(text)
 
 
 def variables(wish: Wish, inside: str, temporary: str, with_cuda: bool) -> dict[str, str]:

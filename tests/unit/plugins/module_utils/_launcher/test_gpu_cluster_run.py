@@ -638,6 +638,9 @@ def test_mpirun_runs_on_the_first_node_only(cluster: Any) -> None:
     assert words(command, "--host") == "localhost:2,192.0.2.12:1,192.0.2.13:2" and words(command, "-np") == "5"
 
 
+BUILT = "def mpi_built(): return True\ndef gloo_built(): return False\n"
+
+
 def test_the_controller_of_horovod_decides_what_starts_the_ranks(cluster: Any) -> None:
     jobs = planned(cluster, "--mode", "horovod", "train.py")
     assert program.node_commands(jobs[0], 29500)[0].argv[0] == jobs[0]["mpirun"] and not program.with_gloo(jobs[0])
@@ -669,6 +672,30 @@ def test_horovodrun_verifies_host_keys(cluster: Any, tmp_path: Path) -> None:
     ssh, *arguments = json.loads(ended.stdout)
     assert ssh.startswith("ssh -T ") and "-o StrictHostKeyChecking=yes" in ssh and "BatchMode=yes" in ssh
     assert arguments[:4] == ["--gloo", "--disable-cache", "--network-interfaces", "fab0"]
+
+
+@pytest.mark.parametrize(
+    ("files", "controller", "reason"),
+    [
+        ({}, "mpi", "ModuleNotFoundError: No module named 'horovod'"),
+        ({"horovod/__init__": ""}, "mpi", "it has neither torch nor tensorflow"),
+        ({"torch": "", "horovod/torch": BUILT}, "mpi", ""),
+        ({"torch": "", "horovod/torch": BUILT}, "gloo", "it was built without gloo"),
+        ({"tensorflow": "", "horovod/tensorflow": BUILT}, "mpi", ""),
+        ({"torch": "", "horovod/torch": "1 / 0", "tensorflow": "", "horovod/tensorflow": BUILT}, "mpi", ""),
+        ({"torch": "", "horovod/torch": "raise OSError('libmpi.so.40')"}, "mpi", "OSError: libmpi.so.40"),
+    ],
+)
+def test_horovod_is_built_for_torch_or_tensorflow(
+    files: dict[str, str], controller: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = dict.fromkeys(("torch", "tensorflow"), "raise ModuleNotFoundError")
+    for name, text in {**missing, **({"horovod/__init__": ""} if files else {}), **files}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    job = {"mode": "horovod", "controller": controller, "python": sys.executable}
+    assert program.horovod_problem(job) == reason
 
 
 def test_horovodrun_knows_no_ipv6(cluster: Any) -> None:

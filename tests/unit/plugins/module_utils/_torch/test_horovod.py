@@ -152,6 +152,14 @@ def test_a_full_disk_is_named(machine: Machine, monkeypatch: pytest.MonkeyPatch)
         machine.build()
 
 
+def test_output_that_cannot_be_kept_is_shown(machine: Machine) -> None:
+    machine.fails[BUILD] = ""
+    machine.log = LOG
+    machine.folder.write_text("no folder")
+    with pytest.raises(BuildError, match=r"failed \(1\); its last lines that tell of an error:\n.*C\+\+17"):
+        machine.build()
+
+
 def test_without_an_error_the_last_lines_are_shown() -> None:
     lines = horovod.telling("\n".join(map(str, range(99)))).splitlines()
     assert lines == ["; its last lines:", *(str(number) for number in range(87, 99))]
