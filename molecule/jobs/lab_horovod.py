@@ -9,7 +9,9 @@ unpacked onto the node, as many as its own list lacks, and removed again.
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shlex
 import subprocess
 import sys
 import urllib.parse
@@ -57,6 +59,24 @@ def python_packages() -> Path:
             (folder / f"{SDIST}.new").write_bytes(answer.read())
         (folder / f"{SDIST}.new").rename(folder / SDIST)
     return folder
+
+
+def tensorflow_packages(commands: str) -> list[Path]:
+    """What these commands install with pip, and what that needs, for the nodes' Python."""
+    wanted = sorted({word for line in commands.splitlines() if line.startswith("pip install ") for word in names(line)})
+    digest = hashlib.sha256(" ".join(wanted).encode()).hexdigest()[:16]
+    folder = cache() / f"tensorflow-{digest}"
+    if not folder.exists():
+        part = folder.with_suffix(".part")
+        options = ["--only-binary=:all:", "--python-version=3.11", "--dest", str(part)]
+        run([sys.executable, "-m", "pip", "download", "--quiet", *options, *wanted])
+        part.rename(folder)
+    return [*folder.iterdir(), python_packages() / SDIST]
+
+
+def names(line: str) -> list[str]:
+    """The packages that a command of pip installs, without Horovod, which is no wheel."""
+    return [word for word in shlex.split(line)[2:] if not word.startswith(("-", "horovod"))]
 
 
 def give_wheels(cluster: Cluster, nodes: list[str]) -> None:
