@@ -86,13 +86,15 @@ def nodes(cluster: Cluster) -> Iterator[list[str]]:
 
 
 @pytest.fixture(scope="module")
-def horovod(cluster: Cluster, nodes: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The environment with Horovod on every node."""
+def horovod(cluster: Cluster, nodes: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The environment with Horovod on every node; the folder with its lock."""
     wheels = kept_wheels()
     if not list(wheels.glob("*/*.whl")):
         lab_horovod.give_compiler(cluster, nodes[0])
-    ended = applied(cluster, tmp_path_factory.mktemp("horovod"), wheels)
+    folder = tmp_path_factory.mktemp("horovod")
+    ended = applied(cluster, folder, wheels)
     assert ended.code == 0, ended.text
+    return folder
 
 
 def set_firewall(cluster: Cluster, mode: str) -> None:
@@ -197,6 +199,24 @@ def test_one_member_builds_and_all_install_the_same_wheel(cluster: Cluster, node
     kept = kept_wheels() / wheel.parent.name
     kept.mkdir(parents=True, exist_ok=True)
     shutil.copy2(wheel, kept)
+
+
+def test_a_wheel_that_the_controller_has_lost_comes_from_a_member(
+    cluster: Cluster, nodes: list[str], horovod: Path, tmp_path: Path
+) -> None:
+    """The second node is installed anew, first alone: nobody in that run has the file whose hash is in the lock."""
+    _first, second, third = nodes
+    wheels = tmp_path / "wheels"
+    cluster.shell(second, f"rm -rf {ROOT}")
+    refused = applied(cluster, horovod, wheels, "--limit", second)
+    said = " ".join(refused.text.split())
+    assert refused.code == 2 and "torch-lock.txt has the hash of a wheel of Horovod that is not in" in said, said
+    assert not cluster.shell(second, f"find {ROOT} -type f ! -name '*.lock' 2>/dev/null || true")
+    ended = applied(cluster, horovod, wheels)
+    assert ended.code == 0 and re.search(rf"{third} .*changed=0 ", ended.text), ended.text
+    (wheel,) = wheels.glob("*/*.whl")
+    assert hashlib.sha256(wheel.read_bytes()).hexdigest() in (horovod / "torch-lock.txt").read_text()
+    cluster.shell(second, f"{PYTHON} -c 'import horovod.torch'")
 
 
 @pytest.mark.usefixtures("horovod")

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -159,3 +160,44 @@ def test_members_that_resolve_differently_are_named_before_anything_changes(memb
         "h1 and h2 have resolved the same requirements differently, so neither is believed: labdep 1.0 and 1.1." in said
     )
     assert not members.lock.exists() and members.installed("h1") == members.installed("h2") == set()
+
+
+# ---- Who builds Horovod, in check mode
+
+MPIRUN = "#!/bin/sh\necho 'mpirun (Open MPI) 4.1.4'\n"
+#: An interpreter that is of another kind.
+OTHER = f'#!/bin/sh\ncase "$*" in *platform*) echo cp39-x86_64;; *) exec {PYTHON} "$@";; esac\n'
+
+
+def program(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def builders(output: str) -> list[str]:
+    """The members on which the build ran, with what it said."""
+    (task,) = re.findall(r"^TASK \[.*: Build Horovod\] \*+\n((?:.+\n)+)", output, re.MULTILINE) or [""]
+    return re.findall(r"^(?:changed|ok): \[\w+\]", task, re.MULTILINE)
+
+
+def test_the_first_of_each_kind_builds_but_one_that_has_the_wheel_comes_first(members: Members) -> None:
+    for name in ("h1", "h2", "h3", "h4"):
+        members.add(name)
+    other = program(members.folder / "python", OTHER)
+    members.hosts["h3"]["torch_runtime_python"] = members.hosts["h4"]["torch_runtime_python"] = str(other)
+    program(members.folder / "mpi" / "bin" / "mpirun", MPIRUN)
+    source = hashlib.sha256(f"{members.folder / 'wheels'} ".encode()).hexdigest()[:8]
+    tag = f"cp3{sys.version_info.minor}"
+    kept = members.folder / "h2" / "torch-horovod" / f"{tag}-x86_64-{source}"
+    kept.mkdir(parents=True)
+    (kept / f"horovod-0.28.1+torch2.13.0.openmpi4.1.4-{tag}-{tag}-linux_x86_64.whl").touch()
+    ended = members.play(
+        "--check",
+        torch_runtime_horovod=True,
+        torch_runtime_horovod_packages=[],
+        torch_runtime_horovod_mpi_prefix=str(members.folder / "mpi"),
+    )
+    assert ended.returncode == 0, ended.stdout
+    assert builders(ended.stdout) == ["ok: [h2]", "changed: [h3]"]
