@@ -23,6 +23,12 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engin
 OOM = "journalctl -k | grep -i -e oom-kill -e 'out of memory'"
 #: What Slurm knows of a job.
 ACCOUNT = "sacct -j JOB -o JobID,State,ExitCode,NodeList,ReqMem,MaxRSS,Timelimit,Elapsed"
+#: For the members of etcd that role ``etcd`` runs, on each of them.
+ETCD = (
+    "start etcd on its members, or run site.yml with --tags etcd; if it runs on most of them, see whether they reach "
+    "each other"
+)
+ETCD_STATUS = "systemctl status gpu-cluster-etcd"
 #: ``srun: error: n2: task 3: ...``; several nodes are written ``n[1-3]``, and named by no group then.
 TASK = r"srun: error: (?:(?P<host>[\w.-]+)|[^\s:]+): tasks? [\d,-]+: "
 #: A shell at the beginning of what it says, with the line of its script.
@@ -358,6 +364,22 @@ TORCHRUN = (
         "nodes'",
         look="journalctl -k | grep segfault",
         weak=True,
+    ),
+    Text(
+        r"no member of etcd (?:answered for|accepts the connection|answers for a majority)",
+        causes.STOPPED,
+        NOBODY,
+        "most members of etcd, which holds the rendezvous, are down or are not reached",
+        fix=ETCD,
+        look=ETCD_STATUS,
+    ),
+    Text(
+        r"(?<![\w.:])\[?(?P<address>[0-9a-f.:]+?)\]?:(?P<port>2379): Connection refused",
+        causes.STOPPED,
+        PEER,
+        "etcd has ended on that node: nothing listens at its port",
+        fix=ETCD,
+        look=ETCD_STATUS,
     ),
     Text(
         r"The connection to the C10d store has failed|RendezvousConnectionError",

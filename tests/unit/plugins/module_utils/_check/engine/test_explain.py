@@ -112,6 +112,24 @@ def test_the_first_warning_of_nccl_that_nobody_knows_is_shown() -> None:
     assert found.text.endswith("first words") and found.host == "n1"
 
 
+#: What torchrun's plugin for etcd wrote on lab nodes, after etcd was stopped on two of them.
+NO_MAJORITY = """\
+[n2] Traceback (most recent call last):
+[n2]   File "/opt/torch/distributed/elastic/rendezvous/dynamic_rendezvous.py", line 1, in sync
+[n2] torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The rendezvous of the job 1 cannot be \
+reached: no member of etcd answered for 15 seconds.
+[n2]   192.0.2.11:2379: Connection refused
+[n2]   192.0.2.12:2379: Connection refused
+[n2]   192.0.2.13:2379: it answers, and has no leader: most members of etcd must be alive and must reach each other
+"""
+
+
+def test_etcd_that_is_down_is_no_port_that_is_closed() -> None:
+    found = explained("[n1:0] gpu-cluster-run: this rank has started\n" + NO_MAJORITY)
+    assert {one.cause for one in found} == {"STOPPED"}
+    assert "etcd" in found[0].title and found[0].look == "systemctl status gpu-cluster-etcd", found[0]
+
+
 def test_who_has_no_word_of_a_victim_is_the_suspect() -> None:
     lines = [f"[n{rank + 1}:{rank}] " + (WATCHDOG.format(rank) if rank != 2 else "step 7") for rank in range(4)]
     assert first("\n".join(lines)) == ("STOPPED", ["n3"])

@@ -115,6 +115,13 @@ RECORDED = [
         causes.STOPPED,
         {},
     ),
+    (
+        "torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The rendezvous of the job 1 cannot be "
+        "reached: no member of etcd answered for 15 seconds.",
+        causes.STOPPED,
+        {},
+    ),
+    ("  192.0.2.11:2379: Connection refused", causes.STOPPED, {"addresses": ("192.0.2.11",), "ports": (2379,)}),
     ("torch.distributed.elastic.rendezvous.api.RendezvousClosedError", causes.STOPPED, {}),
     (
         "WARNING: The node 'gpu02_3140_0' has failed to shutdown the rendezvous '304' due to an error of type "
