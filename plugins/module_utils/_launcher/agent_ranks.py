@@ -83,8 +83,8 @@ class Ranks(AgentState):
     def in_container(self, start: Start, number: int) -> Start:
         self.containers = True
         names = {**self.variables, **start.variables}
-        meeting = os.path.dirname(self.meeting[0])
-        return start._replace(argv=container_command(self.job, start, number, names, container_devices(), meeting))
+        devices, meeting = container_devices(self.job), os.path.dirname(self.meeting[0])
+        return start._replace(argv=container_command(self.job, start, number, names, devices, meeting))
 
     def spawn(self, start: Start) -> None:
         if self.output is None:
@@ -94,7 +94,7 @@ class Ranks(AgentState):
         if start.bare:
             known = {name: value for name, value in known.items() if name == "GLOO_SOCKET_IFNAME"}
         environ = {**os.environ, **known, **start.variables, MARK: self.job["id"]}
-        if self.job.get("etcd"):
+        if self.job.get("etcd") and not self.job["image"]:
             environ = with_plugin(environ)
         main = subprocess.Popen(
             start.argv,

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Mapping
@@ -16,6 +17,8 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher.el
     STORE,
     rendezvous_options,
 )
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher.etcd import PLUGIN, TORCHRUN_WITH_PLUGIN
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher.meeting import socket_name, usual_meeting
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher.paths import own_path
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher.ssh import ssh_options
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher.variables import MARK, meeting_point
@@ -33,7 +36,10 @@ def torchrun_command(job: Mapping[str, Any], port: int, turn: int = 0) -> list[s
     ``--local-addr`` is what torchrun tells the others; without it that is the host's name.  Whether a node hosts the
     rendezvous is said outright, because torchrun would guess it from names.
     """
-    command = [job["python"], "-m", "torch.distributed.run", "--no-python", "--nproc-per-node", str(job["ranks"])]
+    command = [job["python"], "-m", "torch.distributed.run"]
+    if job["image"] and job["etcd"]:
+        command = [job["python"], "-c", TORCHRUN_WITH_PLUGIN, PLUGIN]
+    command += ["--no-python", "--nproc-per-node", str(job["ranks"])]
     if job["mode"] == "elastic":
         command += ["--nnodes", f"{job['min_nodes']}:{job['max_nodes']}", "--max-restarts", str(job["max_restarts"])]
         command += rendezvous_options(job, port, turn)
@@ -84,7 +90,8 @@ class Start(NamedTuple):
 def node_commands(job: Mapping[str, Any], port: int, turn: int = 0) -> list[Start]:
     """What runs on a node: torchrun, mpirun on the first node only, the ranks themselves, or a store alone."""
     if job["store"]:
-        return [Start([job["python"], "-c", STORE, job["address"], str(port)], {})]
+        agent = [os.path.join(usual_meeting(), socket_name(job["id"]))] if job["image"] else []
+        return [Start([job["python"], "-c", STORE, job["address"], str(port), *agent], {})]
     if job["mode"] in ("torchrun", "elastic"):
         # From SIGTERM to SIGKILL, in seconds; 30 if nothing is said (torch.distributed.run, --shutdown-timeout).
         variables = {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT": str(max(job["grace"], 1))}

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher.commands import Start
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher.etcd import PLUGIN
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher.meeting import usual_meeting
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher.paths import own_path
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._launcher.seconds import BEAT
@@ -64,11 +65,6 @@ def check_image(options: argparse.Namespace, cwd: str) -> list[str]:
             f"--image with --mode {options.mode}: mpirun starts its daemons over ssh, outside of the containers; give "
             f"--mode {', '.join(IMAGE_MODES)}, or see docs/containers.md for an sshd in the container"
         )
-    if options.rendezvous_host is not None or (options.rendezvous or "c10d") != "c10d":
-        wrong.append(
-            "--image with --rendezvous-host or --rendezvous etcd: torch's store and the plugin for etcd run outside of "
-            "containers; leave one of them out"
-        )
     if cwd == "/":
         wrong.append("--image: the folder you are in is mounted into the containers, and / can't be: cd elsewhere")
     return wrong
@@ -92,6 +88,8 @@ def container_mounts(job: Mapping[str, Any], meeting: str) -> list[str]:
     volumes = [":".join(filter(None, volume)) for volume in job["volumes"]]
     taken = {target for _source, target, _options in job["volumes"]}
     folders = [job["cwd"], *([os.path.dirname(job["script"])] if job["script"] else []), job["logs"], meeting]
+    if job["store"]:
+        folders = [meeting]
     own: list[str] = []
     for folder in sorted(filter(None, folders), key=len):
         inside = any(folder == one or folder.startswith(f"{one}/") for one in own)
@@ -100,12 +98,16 @@ def container_mounts(job: Mapping[str, Any], meeting: str) -> list[str]:
     pairs = [(folder, folder) for folder in own]
     if meeting != usual_meeting():
         pairs.append((meeting, usual_meeting()))
-    program = own_path()
-    return [*volumes, *(f"{source}:{target}" for source, target in pairs), f"{program}:{program}:ro"]
+    read = [own_path()]
+    if job["etcd"]:
+        read += [PLUGIN, *dict.fromkeys(os.path.dirname(job["etcd"][part]) for part in ("ca", "cert", "key"))]
+    return [*volumes, *(f"{source}:{target}" for source, target in pairs), *(f"{path}:{path}:ro" for path in read)]
 
 
-def container_devices(dev: str = "/dev") -> list[str]:
-    """The devices that this node has: GPUs by CDI, and those of RDMA."""
+def container_devices(job: Mapping[str, Any], dev: str = "/dev") -> list[str]:
+    """The devices that this node has for ranks: GPUs by CDI, and those of RDMA."""
+    if job["store"]:
+        return []
     gpus = any(re.fullmatch(r"nvidia\d+", name) for name in os.listdir(dev))
     rdma = os.path.isdir(os.path.join(dev, os.path.basename(RDMA_DEVICES)))
     return ([f"{GPU_DEVICE}=all"] if gpus else []) + ([RDMA_DEVICES] if rdma else [])
@@ -165,7 +167,7 @@ def container_problems(job: Mapping[str, Any], devices: Sequence[str] | None = N
         for source, *_rest in job["volumes"]
         if not os.path.exists(source)
     ]
-    devices = container_devices() if devices is None else devices
+    devices = container_devices(job) if devices is None else devices
     if f"{GPU_DEVICE}=all" in devices and not any(map(has_gpus, cdi_files())):
         problems.append(
             f"no CDI file in {' or '.join(CDI_FOLDERS)} has the GPUs ({GPU_DEVICE}): run site.yml with --tags "

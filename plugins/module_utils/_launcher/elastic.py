@@ -26,11 +26,17 @@ LAST_CALL = 5
 #: Ranks that start again must not find the addresses of those before them in a store that has stayed
 #: (github.com/pytorch/pytorch/issues/135712; seen with torch 2.13 as "connectFullMesh failed ... refused").
 ELASTIC_VARIABLES = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
-#: The store of a rendezvous on a host without ranks.  It is torch's own, so the interpreter of the job runs it.
+#: The store of a rendezvous on a host without ranks.  It is torch's own, so the interpreter of the job runs it.  In a
+#: container it is given the agent's socket, and ends with the agent: podman's monitor is no child of ours.
 STORE = """\
-import signal, sys
+import signal, socket, sys
 from torch.distributed import TCPStore
 store = TCPStore(sys.argv[1], int(sys.argv[2]), is_master=True, wait_for_workers=False)
+for path in sys.argv[3:]:
+    agent = socket.socket(socket.AF_UNIX)
+    agent.connect(path)
+    agent.recv(1)
+    sys.exit("the agent has ended")
 while True:
     signal.pause()
 """

@@ -21,6 +21,12 @@ PLUGIN = "/usr/local/lib/gpu-cluster/torchrun"
 PLUGIN_MODULE = "gpu_cluster_etcd.py"
 PLUGIN_ENTRY = "gpu_cluster_etcd-*.dist-info/entry_points.txt"
 PLUGIN_BACKEND = "gpu-cluster-etcd"
+#: torchrun with the plugin in an image, whose own PYTHONPATH stays as it is.
+TORCHRUN_WITH_PLUGIN = """\
+import runpy, sys
+sys.path.insert(0, sys.argv.pop(1))
+runpy.run_module("torch.distributed.run", run_name="__main__", alter_sys=True)
+"""
 
 
 def with_plugin(environ: Mapping[str, str]) -> dict[str, str]:

@@ -45,9 +45,11 @@ class Launcher(Answers):
         if bad and not enough:
             raise Refused(EXIT_UNUSABLE, bad)
         if self.job["image"]:
-            different = different_images(self.job["image"], {node.name: node.image for node in ready})
+            images = {node.name: node.image for node in self.nodes if node.state == "ready"}
+            different = different_images(self.job["image"], images)
             if different:
                 raise Refused(EXIT_UNUSABLE, different)
+            self.image = next(iter(images.values()))
         for reason in bad:
             self.say(f"{reason}; the job starts without it")
         etcd = self.job["etcd"]

@@ -52,8 +52,8 @@ class Answers(Watching):
         first, last, _default = self.job["ports"]
         if node is self.holder and not problems and not horovod and not first <= port <= last:
             problems = [f"its agent offers port {port} for the rendezvous, expected one of {first}-{last}"]
-        if self.started and not problems and image != self.nodes[0].image:
-            problems = [f"its image is {image[:12]}, that of the job is {self.nodes[0].image[:12]}"]
+        if self.started and not problems and image != self.image:
+            problems = [f"its image is {image[:12]}, that of the job is {self.image[:12]}"]
             self.say(f"{node.name} does not take part: {problems[0]}")
         node.problems, node.image = problems, image
         if horovod:

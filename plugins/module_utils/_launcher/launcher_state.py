@@ -39,6 +39,7 @@ class LauncherState:
         self.nudge_at = 0.0
         self.lost_at = 0.0
         self.turns = 0
+        self.image = ""
         self.finished_at = 0.0
         self.blamed = False
         self.started = False

@@ -73,7 +73,11 @@ def remove(*paths: str) -> None:
 
 def socket_path(job_id: str) -> str:
     """The same in every process of the job on a node."""
-    return meeting_path(f"{job_id}.socket")
+    return meeting_path(socket_name(job_id))
+
+
+def socket_name(job_id: str) -> str:
+    return f"{job_id}.socket"
 
 
 def help_path(job_id: str) -> str:

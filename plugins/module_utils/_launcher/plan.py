@@ -134,7 +134,8 @@ def plan(cluster: Cluster, options: argparse.Namespace, environ: Mapping[str, st
         for node, member in enumerate(members)
     ]
     if host:
-        # It needs neither the folder nor the script of the job.
+        # It needs neither the folders nor the script of the job.
         own = {"cwd": "/", "script": "", "hang_help": False, "ranks": 0, "first": 0, "holds": True, "store": True}
-        jobs.append({**shared, "name": host.name, "address": host.address, "node": len(jobs), **own})
+        where = {"name": host.name, "address": host.address, "node": len(jobs), "volumes": []}
+        jobs.append({**shared, **where, **own})
     return jobs

@@ -14,6 +14,7 @@ import random
 import re
 import selectors
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -191,10 +192,12 @@ def test_a_node_that_can_start_no_container(cluster: Any, tmp_path: Path, monkey
 
 
 def test_devices_of_a_node(tmp_path: Path) -> None:
-    assert program.container_devices(str(tmp_path)) == []
+    assert program.container_devices({"store": False}, str(tmp_path)) == []
     (tmp_path / "nvidia0").touch()
     (tmp_path / "infiniband").mkdir()
-    assert program.container_devices(str(tmp_path)) == ["nvidia.com/gpu=all", "/dev/infiniband"]
+    assert program.container_devices({"store": False}, str(tmp_path)) == ["nvidia.com/gpu=all", "/dev/infiniband"]
+    # The store of a rendezvous needs none of them.
+    assert program.container_devices({"store": True}, str(tmp_path)) == []
 
 
 def test_the_image_on_a_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,6 +214,94 @@ def test_the_image_on_a_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     image, (reason,) = look(agent)
     assert image == "" and reason.startswith("there is no image localhost/train:1 for ")
     assert "podman load --input FILE" in reason and reason.endswith("podman: Error: localhost/train:1: image not known")
+
+
+def test_the_store_of_a_rendezvous_in_a_container(cluster: Any) -> None:
+    """It ends with its agent, and has no folder of the host but that of the agent's socket."""
+    arguments = ("--mode", "elastic", "--nodes", "n1,n2", "--rendezvous-host", "n3", "--volume", "/scratch")
+    host = planned(cluster, *IMAGE, *arguments, "train.py")[-1]
+    command, usual, path = started(host), program.usual_meeting(), program.own_path()
+    assert [one for one in command if one.startswith("--volume")] == [
+        f"--volume={usual}:{usual}",
+        f"--volume={path}:{path}:ro",
+    ]
+    inside = command[command.index("localhost/train:1") + 1 :]
+    assert inside[:2] == ["python3", "-c"]
+    assert inside[3:] == ["192.0.2.13", "29500", f"{usual}/{host['id']}.socket"]
+
+
+def test_the_store_in_a_container_ends_with_its_agent(meeting: Path, tmp_path: Path) -> None:
+    """With a stand-in for torch."""
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").touch()
+    (tmp_path / "torch" / "distributed.py").write_text("TCPStore = lambda *arguments, **more: print(arguments, more)\n")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.settimeout(30)
+        listener.bind(str(meeting / "socket"))
+        listener.listen()
+        store = subprocess.Popen(
+            [sys.executable, "-c", program.STORE, "192.0.2.13", "29500", str(meeting / "socket")],
+            env={"PYTHONPATH": str(tmp_path)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        agent = listener.accept()[0]
+        with pytest.raises(subprocess.TimeoutExpired):
+            store.wait(0.3)
+        agent.close()
+        said = store.communicate(timeout=30)[0]
+    assert store.returncode == 1 and "the agent has ended" in said, said
+
+
+def test_torchrun_in_a_container_finds_the_plugin_for_etcd(with_etcd: Any, tmp_path: Path) -> None:
+    """Its folder and the files of the client are there, and the image's own PYTHONPATH stays as it is."""
+    job = planned(with_etcd, *IMAGE, "--mode", "elastic", "--rendezvous", "etcd", "train.py")[0]
+    command = started(job)
+    assert f"--volume={program.PLUGIN}:{program.PLUGIN}:ro" in command
+    assert "--volume=/etc/gpu-cluster/etcd:/etc/gpu-cluster/etcd:ro" in command
+    inside = command[command.index("localhost/train:1") + 1 :]
+    assert inside[:2] == ["python3", "-c"] and inside[3:5] == [program.PLUGIN, "--no-python"]
+    folder = tmp_path / "torch" / "distributed"
+    folder.mkdir(parents=True)
+    for package in (folder.parent, folder):
+        (package / "__init__.py").touch()
+    (folder / "run.py").write_text("import sys\nprint(__name__, sys.path[0], sys.argv[1:])\n")
+    ended = subprocess.run(
+        [sys.executable, *inside[1:3], "/plugin", "--nnodes", "2"],
+        env={"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ended.stdout == "__main__ /plugin ['--nnodes', '2']\n"
+
+
+def test_a_node_that_comes_back_has_the_image_of_the_job(cluster: Any) -> None:
+    """Also the first one, which was out of reach at the start."""
+    running = Connected(cluster, *HOSTED, *IMAGE, state="connecting")
+    launcher = running.launcher
+    first, second, host = launcher.nodes
+    launcher.gone(first, "no power")
+    launcher.on_ready(second, [], "", 0, "a" * 64)
+    launcher.on_ready(host, [], "", 29500, "a" * 64)
+    launcher.start()
+    first.state = "connecting"
+    launcher.on_ready(first, [], "", 0, "b" * 64)
+    assert first.state == "lost" and running.said[-1] == (
+        "n1 does not take part: its image is bbbbbbbbbbbb, that of the job is aaaaaaaaaaaa"
+    )
+    first.state = "connecting"
+    launcher.on_ready(first, [], "", 0, "a" * 64)
+    assert first.state == "running" and running.said[-1] == "n1 is back"
+
+
+def test_the_image_of_the_host_of_the_rendezvous_is_compared_too(cluster: Any) -> None:
+    running = Connected(cluster, *HOSTED, *IMAGE, state="connecting")
+    for node, image in zip(running.launcher.nodes, "aab", strict=True):
+        running.launcher.on_ready(node, [], "", 29500, image * 64)
+    with pytest.raises(program.Refused, match="n3: the image localhost/train:1 has the ID bbbbbbbbbbbb here"):
+        running.launcher.start()
 
 
 def test_a_dry_run_shows_the_container(cluster: Any) -> None:
@@ -396,11 +487,6 @@ def test_all_reasons_at_once(cluster: Any) -> None:
             ["--mode", "elastic", "--rendezvous", "etcd"],
             "--rendezvous etcd: this cluster has no etcd (no key `etcd` in /etc/gpu-cluster/cluster.json): set "
             "etcd_members and run site.yml with --tags cluster_firewall,etcd,launcher, or give --rendezvous-host NODE",
-        ),
-        (
-            ["--mode", "elastic", "--image", "localhost/a:1", "--nodes", "n1,n2", "--rendezvous-host", "n3"],
-            "--image with --rendezvous-host or --rendezvous etcd: torch's store and the plugin for etcd run outside of "
-            "containers; leave one of them out",
         ),
         (
             ["--mode", "elastic", "--spares", "3"],
@@ -1165,13 +1251,13 @@ def test_ssh_waits_as_long_as_the_launcher(cluster: Any) -> None:
 class Connected:
     """A launcher whose nodes all run, without ssh."""
 
-    def __init__(self, cluster: Any, *arguments: str) -> None:
+    def __init__(self, cluster: Any, *arguments: str, state: str = "running") -> None:
         self.launcher = program.Launcher(planned(cluster, *arguments, "train.py"), 22)
         self.said: list[str] = []
         self.sent: list[tuple[str, str]] = []
         self.launcher.say = self.said.append
         for node in self.launcher.nodes:
-            node.state = "running"
+            node.state = state
             node.send = lambda node=node, **order: self.sent.append((node.name, order["do"]))
 
     def fails(self, node: int, rank: int, code: int, number: int = 0, *, told: bool = False) -> None:
