@@ -34,14 +34,16 @@ def prepare(cluster: Cluster) -> None:
 class Training(Job):
     """The example of the documentation as an elastic job, typed on the last member, with ranks on the others."""
 
-    def __init__(self, cluster: Cluster, *options: str, epochs: int, pause: float = 0.5, name: str = "it") -> None:
+    def __init__(
+        self, cluster: Cluster, *options: str, epochs: int, pause: float = 0.5, name: str = "it", node: str = ""
+    ) -> None:
         *self.with_ranks, host = cluster.hosts
         super().__init__(
             cluster,
             *("--mode", "elastic", "--nodes", ",".join(self.with_ranks), *options),
             *("--lost-after", str(round(LOST_AFTER * patience())), "--env", "OMP_NUM_THREADS=1", "train.py"),
             *("--epochs", str(epochs), "--pause", str(pause), "--checkpoint", f"{FOLDER}/{name}.pt"),
-            node=host,
+            node=node or host,
         )
 
     def trained(self) -> set[str]:

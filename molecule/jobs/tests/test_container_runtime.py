@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab_cluster import Cluster, Ended
+from lab_cluster import ONE_SIZE, Cluster, Ended
 from lab_containers import as_train
 from lab_launcher import write
 
@@ -74,12 +74,16 @@ def make_archive(path: Path, text: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def node(cluster: Cluster) -> Iterator[str]:
-    """One node, whose user has no range yet."""
-    name = next(iter(cluster.hosts))
-    cluster.shell(name, f"for file in {FILES}; do cp -a $file $file.lab-kept; done; sed -i /^train:/d /etc/subuid")
-    yield name
-    cluster.shell(name, FORGET)
+def nodes(cluster: Cluster) -> Iterator[list[str]]:
+    """All nodes, whose user has no range yet."""
+    cluster.everywhere(f"for file in {FILES}; do cp -a $file $file.lab-kept; done; sed -i /^train:/d /etc/subuid")
+    yield list(cluster.hosts)
+    cluster.everywhere(FORGET)
+
+
+@pytest.fixture(scope="module")
+def node(nodes: list[str]) -> str:
+    return nodes[0]
 
 
 def apply(cluster: Cluster, node: str, folder: Path, *arguments: str, **variables: Any) -> Ended:
@@ -178,3 +182,33 @@ def test_what_is_wrong_is_refused_before_anything_changes(cluster: Cluster, node
     assert wrong.code != 0 and "cannot be read on the controller" in wrong.text, wrong.text
     assert "holds no image" in wrong.text, wrong.text
     assert cluster.shell(node, f"cat {FILES}") == before
+
+
+def test_another_image_on_one_member_is_found_by_the_check(cluster: Cluster, nodes: list[str], tmp_path: Path) -> None:
+    """And mended with the command of the finding."""
+    image = make_archive(tmp_path / "first.tar", "the same")
+    images = {"container_runtime_images": [{"name": NAME, "archive": str(tmp_path / "first.tar")}]}
+    ended = apply(cluster, "gpu_cluster", tmp_path, **images)
+    assert ended.code == 0, ended.text
+    *others, odd = nodes
+    other = make_archive(tmp_path / "first.tar", "another one")
+    ended = apply(cluster, odd, tmp_path, **images)
+    assert ended.code == 0, ended.text
+
+    checked = cluster.check(*ONE_SIZE)
+    (found,) = of_images(checked)
+    assert found["severity"] == "warning" and found["hosts"] == [odd], checked.text
+    assert found["summary"] == (
+        f"the container image differs: {odd} has {NAME} {other[:12]}, "
+        f"{len(others)} of {len(nodes)} have {NAME} {image[:12]}"
+    )
+    assert f"--tags container_runtime --limit {odd}" in str(found["fix"]), found
+
+    make_archive(tmp_path / "first.tar", "the same")
+    assert apply(cluster, odd, tmp_path, **images).code == 0
+    checked = cluster.check(*ONE_SIZE)
+    assert checked.report and of_images(checked) == [], checked.text
+
+
+def of_images(checked: Ended) -> list[dict[str, Any]]:
+    return [one for one in checked.report.get("findings", []) if one["id"] == "GC-VER-019"]

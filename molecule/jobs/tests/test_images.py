@@ -13,6 +13,7 @@ import pytest
 from lab_cluster import PROJECT, Cluster
 from lab_containers import TRAIN, archive, as_train, remains
 from lab_launcher import FOLDER, Job, write
+from lab_rendezvous import BEGIN, KILL, Training
 
 #: Python of the node and what it needs, without torch: loading the real image takes half a minute on a node.
 PLAIN = "localhost/lab-plain:1"
@@ -123,15 +124,87 @@ def test_killed_agents_leave_nothing(cluster: Cluster, members: list[str]) -> No
     assert remains(cluster, 60) == []
 
 
+@pytest.fixture(scope="module")
+def trainers(cluster: Cluster, members: list[str]) -> list[str]:
+    """All nodes with the image that has torch, and with the example of the documentation."""
+    load = as_train(f"podman load --quiet --input {archive(cluster)}")
+    cluster.on_each(members, f"{as_train(f'podman image exists {TRAIN}')} || {load}")
+    for name in members:
+        write(cluster, name, f"{FOLDER}/train.py", (PROJECT / "docs/examples/train.py").read_text(encoding="utf-8"))
+    return members
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("mode", ["torchrun", "env", "elastic"])
-def test_the_training_script_runs_in_containers(cluster: Cluster, members: list[str], mode: str) -> None:
-    load = as_train(f"podman load --quiet --input {archive(cluster)}")
-    for name in members:
-        cluster.shell(name, f"{as_train(f'podman image exists {TRAIN}')} || {load}")
-        write(cluster, name, f"{FOLDER}/train.py", (PROJECT / "docs/examples/train.py").read_text(encoding="utf-8"))
+@pytest.mark.usefixtures("trainers")
+def test_the_training_script_runs_in_containers(cluster: Cluster, mode: str) -> None:
     job = Job(cluster, "--mode", mode, "--image", TRAIN, "train.py", "--epochs", "2")
     assert job.end(300) == 0, job.text
     found = {rank: weights for line in job.lines for rank, weights in WEIGHTS.findall(line)}
     assert sorted(found) == ["0", "1", "2"] and len(set(found.values())) == 1, job.text
+    assert remains(cluster, 60) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("how", ["kill", "pause"])
+def test_an_elastic_job_loses_a_node(cluster: Cluster, trainers: list[str], how: str) -> None:
+    """It goes on from its checkpoint; the node comes back into the job, and nothing stays there."""
+    *_others, lost = trainers
+    every = ("--nodes", ",".join(trainers), "--rendezvous", "c10d")
+    job = Training(cluster, "--image", TRAIN, *every, epochs=60, name=how, node=trainers[0])
+    began = job.seen("epoch 2 loss")
+    if how == "kill":
+        cluster.shell(lost, KILL)
+    else:
+        cluster.lab("pause", lost)
+        try:
+            job.seen(f"rank 0 of {len(trainers) - 1} begins", after=began)
+        finally:
+            cluster.lab("unpause", lost)
+    assert job.end(300) == 0, job.text
+    assert f"gpu-cluster-run: {lost} was lost: " in job.text and f"gpu-cluster-run: {lost} is back" in job.text
+    resumed = BEGIN.findall("\n".join(job.lines[began:]))
+    assert resumed and all(int(epoch) >= 2 for _ranks, epoch in resumed), job.text
+    assert job.trained() == {*trainers}
+    assert remains(cluster, 60) == []
+
+
+@pytest.mark.long
+def test_the_first_node_is_killed_with_the_rendezvous_in_a_container_elsewhere(
+    cluster: Cluster, trainers: list[str]
+) -> None:
+    """The host has no torch but that of the image."""
+    first, *_others, host = trainers
+    torch = "/opt/gpu-cluster/torch"
+    cluster.shell(host, f"mv {torch} {torch}.away")
+    try:
+        job = Training(cluster, "--image", TRAIN, "--rendezvous-host", host, epochs=40, name="elsewhere")
+        began = job.seen("epoch 2 loss")
+        cluster.shell(first, KILL)
+        assert job.end(300) == 0, job.text
+    finally:
+        cluster.shell(host, f"mv {torch}.away {torch}")
+    assert f"gpu-cluster-run: {first} was lost: " in job.text and f" on {host}, logs" in job.text
+    resumed = BEGIN.findall("\n".join(job.lines[began:]))
+    assert resumed and all(int(epoch) >= 2 for _ranks, epoch in resumed), job.text
+    assert job.trained()
+    assert remains(cluster, 60) == []
+
+
+@pytest.mark.long
+def test_the_store_of_the_rendezvous_ends_with_its_agent(cluster: Cluster, trainers: list[str]) -> None:
+    """podman run is killed before the agent, so that only the connection of the store to its agent can tell it."""
+    *_others, host = trainers
+    job = Training(cluster, "--image", TRAIN, "--rendezvous-host", host, epochs=600, name="store")
+    job.seen("epoch 1 loss")
+    # The launcher would have the container removed by a new agent, so it stands still.
+    job.signal("STOP")
+    agent = "-u train -f '[g]pu-cluster-run --agent'"
+    cluster.shell(host, f"pkill -STOP {agent}; pkill -KILL -u train -f '^podman run '; pkill -KILL {agent}; true")
+    stores = "timeout 30 sh -c 'while pgrep -u train -f [T]CPStore; do sleep 0.5; done'"
+    try:
+        cluster.shell(host, stores)
+    finally:
+        job.signal("CONT")
+    assert job.end() == 75, job.text
     assert remains(cluster, 60) == []

@@ -12,6 +12,7 @@ import lab_launcher
 import lab_rendezvous
 import pytest
 from lab_cluster import Cluster
+from lab_containers import TRAIN, archive, as_train, remains
 from lab_etcd import UNIT
 from lab_launcher import left
 from lab_rendezvous import KILL, Training, survivors
@@ -80,6 +81,29 @@ def test_the_first_node_is_killed_with_its_etcd(cluster: Cluster, etcd: tuple[st
     assert job.resumed() and all(epoch >= 2 for _ranks, epoch in job.resumed()), job.text
     assert job.trained()
     assert not left(cluster)
+
+
+@pytest.fixture
+def image(cluster: Cluster) -> Iterator[str]:
+    """The image with torch on the nodes with ranks."""
+    *with_ranks, _host = cluster.hosts
+    cluster.on_each(with_ranks, as_train(f"podman load --quiet --input {archive(cluster)}"))
+    yield TRAIN
+    wipe = f"podman rm --all --force --time 0; podman rmi --force {TRAIN}; podman system migrate"
+    cluster.on_each(with_ranks, as_train(f"({wipe}) > /dev/null 2>&1; true"))
+
+
+def test_the_first_node_is_killed_with_its_etcd_and_ranks_in_containers(
+    cluster: Cluster, etcd: tuple[str, ...], image: str
+) -> None:
+    """torchrun of the image uses the plugin of the node."""
+    job = Training(cluster, *etcd, "--image", image, epochs=40, name="image")
+    job.seen("epoch 2 loss")
+    cluster.shell(job.with_ranks[0], f"{KILL}{WITH_ETCD}")
+    assert job.end(300) == 0, job.text
+    assert job.resumed() and all(epoch >= 2 for _ranks, epoch in job.resumed()), job.text
+    assert job.trained()
+    assert remains(cluster, 60) == []
 
 
 def test_random_kills_with_etcd(cluster: Cluster, etcd: tuple[str, ...]) -> None:
