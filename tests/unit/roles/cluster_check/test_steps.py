@@ -93,7 +93,9 @@ class Site:
         (self.folder / "asked.jsonl").write_text("")
         inventory = self.folder / "hosts.json"
         inventory.write_text(json.dumps({"all": {"hosts": self.hosts, "vars": self.variables}}))
-        done = self.playbook.run([play], "-i", str(inventory), *options)
+        # Whoever is killed by a node is the command itself.
+        killed = any(fault.get("kill") for steps in self.faults.values() for fault in steps.values())
+        done = self.playbook.run([play], "-i", str(inventory), *options, alone=killed)
         self.text = done.stdout + done.stderr
         code: int = done.returncode
         return code
