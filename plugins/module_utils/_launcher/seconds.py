@@ -8,7 +8,7 @@ from __future__ import annotations
 #: Seconds.  A node that is silent for --lost-after is lost; in the same time its agent gives up on the launcher.
 BEAT = 2.0
 CONNECT = 30.0
-HOROVOD_IMPORT = 180.0
+HOROVOD_IMPORT = 300.0  # TensorFlow from cold disks took more than 180 on an overloaded machine.
 RETRY = 5.0
 LOST_AFTER = 20
 GRACE = 10
