@@ -69,6 +69,9 @@ def test_etcd_without_a_majority_ends_the_job(cluster: Cluster, etcd: tuple[str,
         for name in list(cluster.hosts)[:2]:
             cluster.shell(name, f"systemctl start --no-block {UNIT}")
     assert "gpu-cluster-run: the rendezvous in etcd is lost, the job can't go on: " in job.text
+    # Not a port that is closed: the explanation names etcd.
+    why = job.text.partition("why, by what all ranks have written:")[2]
+    assert "members of etcd" in why and "BLOCKED" not in why, job.text
     assert "no member of etcd answers for a majority: " in refused.text
     assert not left(cluster)
 
