@@ -42,6 +42,11 @@ def patience() -> float:
     return min(4.0, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1) / USUAL_LOAD))
 
 
+def calm() -> tuple[str, str]:
+    """For a play that changes the firewall: a busy machine needs as many times longer to answer after the change."""
+    return ("-e", json.dumps({"cluster_firewall_confirm_seconds": round(60 * patience())}))
+
+
 def lab_hosts(inventory: str = "inventories/lab") -> dict[str, Any]:
     """The members in the lab's inventory, with their variables."""
     found = yaml.safe_load((PROJECT / inventory / "hosts.yml").read_text())

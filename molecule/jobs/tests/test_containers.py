@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Iterator
 
 import pytest
-from lab_cluster import EL, PROJECT, Cluster, patience
+from lab_cluster import EL, PROJECT, Cluster, calm
 from lab_containers import IMAGE, MAKE_TINY, TINY, TRAIN, adapted, archive, as_train, block, clear, put_script, remains
 from lab_launcher import Job, left, write
 
@@ -178,14 +178,12 @@ def test_the_training_script_runs_in_containers(cluster: Cluster, trainers: list
 @pytest.fixture(name="servers")
 def fixture_servers(cluster: Cluster, trainers: list[str]) -> Iterator[list[str]]:
     """The nodes with the container that has an sshd, and its port open to members."""
-    # A busy machine needs as many times longer to answer after the change.
-    calm = {"cluster_firewall_confirm_seconds": round(60 * patience())}
-    opened = json.dumps({"gpu_cluster_ports": {"extra_ports": [2022]}, **calm})
-    firewall = ("site.yml", "--tags", "cluster_firewall", "-e")
+    opened = json.dumps({"gpu_cluster_ports": {"extra_ports": [2022]}})
+    firewall = ("site.yml", "--tags", "cluster_firewall", *calm())
     start = adapted(block("/usr/sbin/sshd -D -p 2022"), {IMAGE: TRAIN})
     source = archive(cluster)
     try:
-        ended = cluster.play(*firewall, opened)
+        ended = cluster.play(*firewall, "-e", opened)
         assert ended.code == 0, ended.text
         put_script(cluster, trainers, "/data/bin/from-mpirun")
         cluster.on_each(trainers, f"podman image exists {TRAIN} || podman load --quiet --input {source}")
@@ -196,7 +194,7 @@ def fixture_servers(cluster: Cluster, trainers: list[str]) -> Iterator[list[str]
     finally:
         cluster.on_each(trainers, f"podman rm --all --force --time 0; podman rmi --force {TRAIN}; rm -rf /data/bin")
         put_script(cluster, trainers, "/data/bin/in-container")
-        assert cluster.play(*firewall, json.dumps(calm)).code == 0
+        assert cluster.play(*firewall).code == 0
 
 
 @pytest.mark.long

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import lab_etcd
 import pytest
-from lab_cluster import Cluster, patience
+from lab_cluster import Cluster, calm, patience
 from lab_etcd import FOLDER, TLS, UNIT, Agent, Training, curl
 
 TAGS = "cluster_firewall,etcd,launcher"
@@ -21,12 +21,12 @@ TAGS = "cluster_firewall,etcd,launcher"
 def etcd(cluster: Cluster) -> Iterator[str]:
     """etcd from the bare state; what the role printed."""
     lab_etcd.clean(cluster)
-    ended = cluster.play("site.yml", "--tags", TAGS, "-e", lab_etcd.settings(cluster))
+    ended = cluster.play("site.yml", "--tags", TAGS, *calm(), "-e", lab_etcd.settings(cluster))
     assert ended.code == 0, ended.text
     lab_etcd.prepare(cluster)
     yield ended.text
     lab_etcd.clean(cluster)
-    assert cluster.play("site.yml", "--tags", "cluster_firewall,launcher").code == 0
+    assert cluster.play("site.yml", "--tags", "cluster_firewall,launcher", *calm()).code == 0
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from typing import Any
 import lab_kubernetes
 import pytest
 import yaml
-from lab_cluster import Cluster
+from lab_cluster import Cluster, calm
 from lab_kubernetes import Pod
 from lab_launcher import left
 
@@ -91,7 +91,7 @@ def _with(made: tuple[list[Pod], dict[str, str]], folder: Path) -> tuple[list[Po
 @pytest.fixture(name="opened")
 def ports_of_kubernetes(cluster: Cluster, written: Path) -> Iterator[None]:
     """The file of ports does what it is for: sshd of the pods is reached through the firewall."""
-    argv = ("baremetal.gpu_cluster.base", "--tags", "cluster_firewall")
+    argv = ("baremetal.gpu_cluster.base", "--tags", "cluster_firewall", *calm())
     try:
         done = cluster.play(*argv, "-e", f"@{written}/ports.yml")
         assert done.code == 0, done.text

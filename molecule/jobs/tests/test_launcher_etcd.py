@@ -11,7 +11,7 @@ import lab_etcd
 import lab_launcher
 import lab_rendezvous
 import pytest
-from lab_cluster import Cluster
+from lab_cluster import Cluster, calm
 from lab_containers import TRAIN, archive, as_train, remains
 from lab_etcd import UNIT
 from lab_launcher import left
@@ -26,13 +26,13 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture(scope="module", autouse=True)
 def scripts(cluster: Cluster) -> Iterator[None]:
-    ended = cluster.play("site.yml", "--tags", TAGS, "-e", lab_etcd.settings(cluster), deadline=600)
+    ended = cluster.play("site.yml", "--tags", TAGS, *calm(), "-e", lab_etcd.settings(cluster), deadline=600)
     assert ended.code == 0, ended.text
     lab_rendezvous.prepare(cluster)
     yield
     lab_launcher.clean(cluster)
     lab_etcd.clean(cluster)
-    assert cluster.play("site.yml", "--tags", "cluster_firewall,launcher", deadline=600).code == 0
+    assert cluster.play("site.yml", "--tags", "cluster_firewall,launcher", *calm(), deadline=600).code == 0
 
 
 @pytest.fixture

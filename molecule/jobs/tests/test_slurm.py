@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from lab_cluster import PROJECT, Cluster, patience
+from lab_cluster import PROJECT, Cluster, calm, patience
 from lab_launcher import write
 
 pytestmark = pytest.mark.long
@@ -45,7 +45,7 @@ def configured(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> It
     folder = tmp_path_factory.mktemp("slurm") / "files"
     made = cluster.play("baremetal.gpu_cluster.slurm", *PORTS, *OPTIONS, "-e", f"slurm_dest={folder}")
     assert made.code == 0, made.text
-    opened = cluster.play("site.yml", "--tags", "cluster_firewall", *PORTS)
+    opened = cluster.play("site.yml", "--tags", "cluster_firewall", *calm(), *PORTS)
     assert opened.code == 0, opened.text
     found = {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
     first, *others = cluster.hosts
@@ -65,7 +65,7 @@ def configured(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> It
         yield found
     finally:
         cluster.everywhere(CLEAN)
-        closed = cluster.play("site.yml", "--tags", "cluster_firewall")
+        closed = cluster.play("site.yml", "--tags", "cluster_firewall", *calm())
     assert closed.code == 0, closed.text
 
 
