@@ -59,6 +59,9 @@ JUNK = (
     "tests/output/x",
 )
 
+#: `test_init_writes_a_folder_in_which_the_commands_work` has both in every run.
+SOURCES = ["archive", pytest.param("checkout", marks=pytest.mark.long)]
+
 
 def ansible(*command: str, cwd: Path, collections: Path) -> subprocess.CompletedProcess[str]:
     """Run one of Ansible's programs as a user would who has no checkout."""
@@ -212,7 +215,7 @@ def in_folder(folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("source", ["archive", "checkout"])
+@pytest.mark.parametrize("source", SOURCES)
 def test_the_minimal_inventory_has_no_problem(collections: Path, tmp_path: Path, source: str) -> None:
     found = collections if source == "archive" else project.COLLECTIONS
     root = found / "ansible_collections" / project.NAMESPACE / project.NAME
@@ -222,7 +225,7 @@ def test_the_minimal_inventory_has_no_problem(collections: Path, tmp_path: Path,
     assert done.returncode == 0 and "12 members, no problems in the inventory" in done.stdout, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("source", ["archive", "checkout"])
+@pytest.mark.parametrize("source", SOURCES)
 def test_init_writes_the_inventory_of_the_machines(collections: Path, tmp_path: Path, source: str) -> None:
     """And a README whose commands exist; a host that was written wrongly leaves nothing behind."""
     found = collections if source == "archive" else project.COLLECTIONS
