@@ -250,7 +250,7 @@ def test_the_store_in_a_container_ends_with_its_agent(meeting: Path, tmp_path: P
         with pytest.raises(subprocess.TimeoutExpired):
             store.wait(0.3)
         agent.close()
-        said = store.communicate(timeout=30)[0]
+        said = store.communicate(timeout=120)[0]
     assert store.returncode == 1 and "the agent has ended" in said, said
 
 

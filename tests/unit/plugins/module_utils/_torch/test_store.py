@@ -124,7 +124,7 @@ def test_what_works_below_a_killed_build_is_ended_too(tmp_path: Path) -> None:
         path = str(tmp_path / NAME)
         assert io.end_processes_of(path) == 0
         assert io.end_processes_of(path, inside=True) == 1
-        assert started[0].wait(timeout=10) == -9
+        assert started[0].wait(timeout=120) == -9
         assert io.end_processes_of(path, inside=True) == 0 and started[1].poll() is None
     finally:
         for process in started:
