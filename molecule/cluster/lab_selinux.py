@@ -76,13 +76,20 @@ def state(machine: Cluster) -> dict[str, str]:
     return {name: printed.strip() for name, _line, printed in parts}
 
 
-def login(machine: Cluster, command: str) -> list[str]:
-    """What a command prints in a session without a terminal, as jobs are started: the user's real limits."""
+def session(machine: Cluster, command: str, *, deadline: float = 240) -> subprocess.CompletedProcess[str]:
+    """A command in a session without a terminal, as jobs are started: with the user's real limits and label."""
     host = machine.hosts[NODE]["ansible_host"]
     lab = PROJECT / ".lab-vm"
     options = ["-o", f"UserKnownHostsFile={lab / 'known_hosts'}", "-o", "BatchMode=yes", "-i", str(lab / "id_ed25519")]
     argv = ["ssh", "-F", "none", *options, f"train@{host}", command]
-    return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=240).stdout.split()
+    return subprocess.run(argv, check=False, capture_output=True, text=True, timeout=deadline)
+
+
+def login(machine: Cluster, command: str) -> list[str]:
+    """What a command prints in such a session."""
+    ended = session(machine, command)
+    ended.check_returncode()
+    return ended.stdout.split()
 
 
 def mode(machine: Cluster) -> list[str]:
