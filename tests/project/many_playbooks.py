@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, baremetal.gpu_cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A program: runs ansible-playbook many times, and starts Python and imports Ansible once.
+"""A program: runs ansible-playbook many times, and starts Python and imports Ansible and our plugins once.
 
 Standard input is a list of commands as JSON: the arguments, further environment variables, and the file for all output.
 Standard output is the list of their exit codes. As many run at the same time as there are processors.
@@ -12,12 +12,18 @@ from __future__ import annotations
 import json
 import os
 import sys
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+import ansible.cli
 import ansible.executor.playbook_executor
-import ansible.plugins.strategy.linear  # noqa: F401  # imported before the forks, for all of them
+import ansible.plugins.strategy.linear  # imported before the forks, for all of them
 from ansible import constants
 from ansible.cli.playbook import PlaybookCLI
+from ansible.plugins.loader import init_plugin_loader
+
+PLUGINS = Path(__file__).parents[2] / "plugins"
 
 
 def start(command: dict[str, Any]) -> int:
@@ -46,6 +52,10 @@ def start(command: dict[str, Any]) -> int:
 
 def main() -> None:
     """Run what standard input lists."""
+    init_plugin_loader()
+    ansible.cli.init_plugin_loader = lambda *_given: None
+    for path in [*PLUGINS.glob("filter/*.py"), *PLUGINS.glob("action/*.py")]:
+        import_module(f"ansible_collections.baremetal.gpu_cluster.plugins.{path.parent.name}.{path.stem}")
     commands = json.load(sys.stdin)
     codes = [0] * len(commands)
     running: dict[int, int] = {}
