@@ -76,7 +76,7 @@ def test_a_container_is_denied_what_has_no_label_for_it(machine: Cluster) -> Non
     ssh(machine, f"restorecon -R /home/train; restorecon -RF {FOLDER}")
     since = now(machine)
     refused = bare(machine, FOLDER)
-    assert refused.returncode != 0 and "said" in refused.stderr, refused
+    assert refused.returncode != 0, refused
     said = [one for one in denials(machine, since)["denials"] if one["comm"] == "sh" and one["tclass"] == "dir"]
     assert said and all(":container_t:" in one["scontext"] for one in said), said
     for words in ("start the container with --security-opt label=disable", "give its volume the option :z"):
