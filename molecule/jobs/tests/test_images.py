@@ -197,7 +197,7 @@ def test_the_store_of_the_rendezvous_ends_with_its_agent(cluster: Cluster, train
     *_others, host = trainers
     job = Training(cluster, "--image", TRAIN, "--rendezvous-host", host, epochs=600, name="store")
     job.seen("epoch 1 loss")
-    agent = "-u train -f '[g]pu-cluster-run --agent'"
+    agent = "-u train -f '^[^ ]*python[^ ]* -I [^ ]*gpu-cluster-run --agent'"  # Not the ssh of the launcher.
     cluster.shell(host, f"pkill -STOP {agent}; pkill -KILL -u train -f '^podman run '; pkill -KILL {agent}; true")
     # No agent comes after it: the job can't go on.
     assert job.end() == 75, job.text
