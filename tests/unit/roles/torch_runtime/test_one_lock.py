@@ -191,25 +191,43 @@ def program(path: Path, text: str) -> Path:
 def builders(output: str) -> list[str]:
     """The members on which the build ran, with what it said."""
     (task,) = re.findall(r"^TASK \[.*: Build Horovod\] \*+\n((?:.+\n)+)", output, re.MULTILINE) or [""]
-    return re.findall(r"^(?:changed|ok): \[\w+\]", task, re.MULTILINE)
+    return sorted(re.findall(r"^(?:changed|ok): \[\w+\]", task, re.MULTILINE))
 
 
-def test_the_first_of_each_kind_builds_but_one_that_has_the_wheel_comes_first(members: Members) -> None:
-    for name in ("h1", "h2", "h3", "h4"):
-        members.add(name)
-    other = program(members.folder / "python", OTHER)
-    members.hosts["h3"]["torch_runtime_python"] = members.hosts["h4"]["torch_runtime_python"] = str(other)
+HOROVOD = "0.28.1+torch2.13.0.openmpi4.1.4"
+
+
+def horovod(members: Members) -> dict[str, Any]:
+    """The settings with Horovod, whose wheel the second of two members has already."""
+    members.add("h1")
+    members.add("h2")
     program(members.folder / "mpi" / "bin" / "mpirun", MPIRUN)
     source = hashlib.sha256(f"{members.folder / 'wheels'} ".encode()).hexdigest()[:8]
     tag = f"cp3{sys.version_info.minor}"
     kept = members.folder / "h2" / "torch-horovod" / f"{tag}-x86_64-{source}"
     kept.mkdir(parents=True)
-    (kept / f"horovod-0.28.1+torch2.13.0.openmpi4.1.4-{tag}-{tag}-linux_x86_64.whl").touch()
-    ended = members.play(
-        "--check",
-        torch_runtime_horovod=True,
-        torch_runtime_horovod_packages=[],
-        torch_runtime_horovod_mpi_prefix=str(members.folder / "mpi"),
-    )
+    (kept / f"horovod-{HOROVOD}-{tag}-{tag}-linux_x86_64.whl").touch()
+    return {
+        "torch_runtime_horovod": True,
+        "torch_runtime_horovod_packages": [],
+        "torch_runtime_horovod_mpi_prefix": str(members.folder / "mpi"),
+    }
+
+
+def test_the_first_of_each_kind_builds_and_no_other_member_gives_it_a_wheel(members: Members) -> None:
+    """Nobody could tell that wheel from one that the member has made up: the lock has no hash of it."""
+    variables = horovod(members)
+    members.add("h3", torch_runtime_python=str(program(members.folder / "python", OTHER)))
+    ended = members.play("--check", **variables)
     assert ended.returncode == 0, ended.stdout
-    assert builders(ended.stdout) == ["ok: [h2]", "changed: [h3]"]
+    assert builders(ended.stdout) == ["changed: [h1]", "changed: [h3]"]
+
+
+@pytest.mark.long
+def test_a_wheel_whose_hash_the_lock_has_comes_from_a_member(members: Members) -> None:
+    variables = horovod(members)
+    versions = {"horovod": HOROVOD, "labdep": "1.0", "torch": "2.13.0+lab"}
+    lines = [f"{name}=={version} --hash=sha256:{hashlib.sha256().hexdigest()}" for name, version in versions.items()]
+    members.lock.write_text("\n".join([*lines, ""]))
+    ended = members.play("--check", **variables)
+    assert builders(ended.stdout) == ["ok: [h2]"], ended.stdout
