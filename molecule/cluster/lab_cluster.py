@@ -164,15 +164,19 @@ class Cluster:
     def lab(self, *arguments: str, deadline: float = 120) -> str:
         """What such a command prints. One on a node enters it by itself, which takes a tenth of podman's time."""
         enters = self.program == LAB and arguments[0] == "exec"
-        return subprocess.run(
-            lab_enter.argv(here(), arguments[1], arguments[2:]) if enters else self.lab_argv(*arguments),
-            cwd=PROJECT,
-            check=True,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=deadline * patience(),
-        ).stdout
+        try:
+            return subprocess.run(
+                lab_enter.argv(here(), arguments[1], arguments[2:]) if enters else self.lab_argv(*arguments),
+                cwd=PROJECT,
+                check=True,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=deadline * patience(),
+            ).stdout
+        except subprocess.CalledProcessError as error:
+            error.add_note(f"{error.stdout}{error.stderr}".strip())  # What pytest shows has nothing of it.
+            raise
 
     def on_all(self, command: str) -> list[str]:
         """What a shell command prints on the nodes, each line with the name of its node."""

@@ -272,11 +272,26 @@ def owner() -> tuple[MachinePaths, str] | None:
         return None
 
 
+def is_over(pid: int) -> bool:
+    """Whether all threads of a process have ended, and with them its locks and its hold on the cables.
+
+    Its command line is gone some time before, on a busy machine long enough for the next one to be refused the disk.
+    """
+    for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with contextlib.suppress(OSError):
+            if stat.read_text().rpartition(")")[2].split()[0] not in ("Z", "X"):
+                return False
+    return True
+
+
 def _end_process() -> None:
+    pid = process()
+    if pid is None:
+        return
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
     deadline = time.monotonic() + 20
-    while (pid := process()) is not None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    while not is_over(pid):
         if time.monotonic() > deadline:
             raise LabError(f"the virtual machine does not end: process {pid}")
         time.sleep(0.1)
