@@ -10,6 +10,7 @@ docs/testing.md lists the parts, what each needs and how long it takes.
 from __future__ import annotations
 
 import argparse
+import signal
 import subprocess
 import sys
 import time
@@ -302,6 +303,8 @@ def main() -> int:
         help="where to write the result, as JSON, of the one part: it runs beside others, which watch the machine",
     )
     arguments = parser.parse_args()
+    # A shell starts what is in its background with this signal ignored, and tests interrupt programs with it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     started = time.monotonic()
     parts = named(arguments.parts) if arguments.parts else list(PARTS)
     outcomes = [scheduler.run_part(part) for part in parts] if arguments.outcome else run(parts)
