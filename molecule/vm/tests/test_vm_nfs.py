@@ -242,7 +242,7 @@ def test_a_boot_without_the_server_ends_and_the_mount_comes_with_the_server(mach
     machine.shell(NODE, "systemctl enable nfs-server")
     machine.shell(NODE, DROP_AT_BOOT)
     try:
-        machine.shell(NODE, f"{DROP}; (dd if=/dev/zero of=/data/unsent bs=64k count=16 2>/dev/null &) ; sleep 2")
+        machine.shell(NODE, f"{DROP}; (dd if=/dev/zero of=/data/unsent bs=64k count=16 >/dev/null 2>&1 &) ; sleep 2")
         said = machine.lab("reboot", deadline=600)
         assert machine.lab("ssh", NODE, "hostname").strip() == "vm1", said
         assert machine.shell(NODE, IS_MOUNTED).strip() == "0"
