@@ -153,7 +153,7 @@ def test_root_squash_is_named_where_root_gets_no_further(machine: Cluster, mount
     """Root looks into it, and makes a folder in it for a mount below; the cluster's user can write."""
     squashed = {**DATA, "source": f"{SERVER}:{SQUASHED}"}
     below = {"path": "/data/sub", "source": f"{SERVER}:{EXPORT}", "type": "nfs4"}
-    _stopped, as_root, as_train, in_it, chown, _back = go(
+    _stopped, as_root, as_train, in_it, chown, _gone, back = go(
         machine,
         [
             mounts({"path": "/data", "state": "absent"}, unmount_ok=True),
@@ -162,6 +162,7 @@ def test_root_squash_is_named_where_root_gets_no_further(machine: Cluster, mount
             mounts(squashed, below),
             {"ansible.builtin.file": {"path": "/data/made", "state": "directory", "owner": "train"}},
             mounts({"path": "/data", "state": "absent"}, unmount_ok=True),
+            mounts(DATA),
         ],
     )
     assert as_root["failed"] and "root cannot look into it: " in as_root["msg"], as_root
@@ -170,6 +171,7 @@ def test_root_squash_is_named_where_root_gets_no_further(machine: Cluster, mount
     assert in_it["failed"] and "/data/sub: the folder could not be made: " in in_it["msg"], in_it
     assert "root_squash" in in_it["msg"]
     assert chown["failed"], chown
+    assert not back.get("failed"), back
 
 
 @pytest.fixture(name="home_on_nfs")
