@@ -144,7 +144,7 @@ def test_a_job_in_a_folder_that_hangs_is_refused_with_the_mount(machine: Cluster
     bad = machine.shell(NODE, f"{job} /data/job.sh 2>&1; echo code $?; rm -rf /tmp/lab-nfs-logs")
     where = f"/data/job.sh is on storage that does not answer within 10 seconds (/data, mounted from {SERVER}:{EXPORT}"
     assert where in bad and "nothing was started; exit code 69" in bad, bad
-    left = machine.shell(NODE, "pgrep -fa gpu-cluster-run || true")
+    left = machine.shell(NODE, "pgrep -fa '[g]pu-cluster-run' || true")
     assert left == "", left
 
 
