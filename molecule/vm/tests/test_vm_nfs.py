@@ -215,7 +215,9 @@ def test_a_home_whose_server_is_dead_ends_the_role_in_time(machine: Cluster, hom
     machine.shell(NODE, DROP)
     message = message_of(base(machine, selinux_policy_users=["train"]), NODE)
     assert f"The home /lab-home of train is on /lab-home (nfs4, from {SERVER}:{SQUASHED})" in message, message
-    said = looks(machine, "-i", VARIABLES)[NODE]["job"]["found"]
+    job = looks(machine, "-i", VARIABLES)[NODE]["job"]
+    said = job["found"]
+    assert said is not None, job
     assert said["home"] == {"path": "/lab-home", "problem": "does not answer within 3 s"}
     assert [one["problem"] for one in said["mounts"]] == ["does not answer within 3 s"]
 

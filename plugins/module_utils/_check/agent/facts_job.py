@@ -31,7 +31,8 @@ class Look(JobProcess):
 
     def answer(self) -> dict[str, Any]:
         """As ``job_answer.ANSWER`` has it."""
-        lines = self.output().strip().splitlines()
+        # With a thread that waits for a dead file server the process may not end, whatever kills it.
+        lines = (self.output() or self.late).strip().splitlines()
         said: Any = None
         with contextlib.suppress(ValueError):
             said = json.loads(lines[-1] if lines else "")

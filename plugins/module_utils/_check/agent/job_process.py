@@ -40,6 +40,8 @@ class JobProcess:
         self.process: subprocess.Popen[bytes] | None = None
         #: Why there is no answer.
         self.why = ""
+        #: What was said by a program that has not ended in time.
+        self.late = ""
 
     def start(
         self, program: str, arguments: Sequence[str], user: str, given: Mapping[str, str], loads: Sequence[str] = ()
@@ -85,7 +87,8 @@ class JobProcess:
             return ""
         try:
             out, _err = self.process.communicate(timeout=max(0.0, self.end - time.monotonic()))
-        except subprocess.TimeoutExpired:
+        except subprocess.TimeoutExpired as error:
+            self.late = (error.output or b"").decode("utf-8", "replace")
             self._kill()
             self.why = ERR_TIME % self.seconds
             return ""

@@ -57,6 +57,16 @@ def test_what_this_machine_answers_has_the_form_of_an_answer(tmp_path: Path) -> 
     assert answer["found"]["temporary"]["path"] == str(tmp_path)
 
 
+def test_an_answer_counts_also_if_the_process_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with a thread that waits for a dead file server, and that no signal ends."""
+    real = facts_job.payload.source(job_question)
+    stays = real.replace("os._exit(0)", "import time; time.sleep(600)").replace("signal.alarm(", "str(")
+    assert stays.count("time.sleep(600)") == 1 and stays.count("str(int(sys.argv[1]))") == 1
+    monkeypatch.setattr(facts_job.payload, "source", lambda _module: stays)
+    answer = facts_job.Look("", {}, seconds=8).answer()
+    assert answer["why"] == "" and job_answer.FOUND(answer["found"])
+
+
 def test_without_a_user_there_is_no_answer() -> None:
     assert facts_job.Look("no such user", {}).answer() == {"found": None, "why": "there is no user no such user"}
 
