@@ -25,7 +25,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh im
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._ssh_mesh.certificate import HOST, USER, Wanted
 
 COMMAND_SECONDS = 20
-#: How long sshd may take to listen after a reload.
+#: How long sshd may take to listen again after a reload.
 LISTEN_SECONDS = 10
 EXTENSIONS = ("permit-pty",)
 #: Names of the service on EL and on Debian.
@@ -49,6 +49,9 @@ ERR_NO_UNIT = (
 ERR_NOT_LISTENING = (
     "sshd does not listen on port %s after the reload: see journalctl -u sshd. Its label in SELinux may be missing "
     "(role selinux_policy), another program may have the port, or ListenAddress in sshd_config names other ports"
+)
+ERR_NOT_RELOADED = (
+    "sshd has not begun anew within %d seconds of the reload: it listens with its old sockets. See journalctl -u sshd"
 )
 ERR_WRONG_CERTIFICATE = "the new certificate %s does not do: %s. Compare the clocks of this node and the controller"
 ERR_NOT_CHANGED = "Nothing was changed: %s"
@@ -229,9 +232,14 @@ class Node:
                 return name, float(since) if since.isdigit() else 0.0
         raise MeshError(ERR_NOT_CHANGED % (ERR_NO_UNIT % " or ".join(UNITS)))
 
+    def sockets(self) -> dict[int, set[str]]:
+        """The wanted ports that have a listener, with the inodes of its sockets."""
+        found = sshd.listening(*map(text_of_table, SOCKET_TABLES))
+        return {port: found[port] for port in self.plan["ports"] if port in found}
+
     def deaf_ports(self) -> list[int]:
         """The wanted ports on which nobody listens."""
-        return sshd.missing_ports(self.plan["ports"], sshd.listening(*(text_of_table(path) for path in SOCKET_TABLES)))
+        return sshd.missing_ports(self.plan["ports"], self.sockets())
 
     # --- what must be there -----------------------------------------------------------------------------------------
 
@@ -312,8 +320,9 @@ class Node:
                 raise MeshError("; ".join(problems))
             if reload:
                 reloaded = True
+                old = self.sockets()
                 self.answer("systemctl", "reload", reload)
-                self.wait_for_ports()
+                self.wait_for_ports(old)
         except (MeshError, OSError) as error:
             # sshd's own file first: while it is in force, a list of revoked keys that is gone would refuse everybody.
             for entry in reversed(changed):
@@ -356,12 +365,22 @@ class Node:
             found += sshd.client_differences(sshd.parse(self.answer(*words, user=user)), user)
         return list(dict.fromkeys(found))
 
-    def wait_for_ports(self) -> None:
-        """Wait until sshd listens on all of its ports."""
+    def wait_for_ports(self, old: Mapping[int, set[str]]) -> None:
+        """Wait until sshd listens on all of its ports, and not with the sockets of before the reload alone.
+
+        systemctl comes back when sshd has its signal. sshd then closes its sockets, and opens them again when it has
+        started anew: a login in between is refused.
+        """
         deadline = time.monotonic() + LISTEN_SECONDS
-        while self.deaf_ports():
+        while True:
+            now = self.sockets()
+            deaf = sshd.missing_ports(self.plan["ports"], now)
+            if not deaf and any(now[port] - old.get(port, set()) for port in now):
+                return
             if time.monotonic() > deadline:
-                raise MeshError(ERR_NOT_LISTENING % ", ".join(map(str, self.deaf_ports())))
+                raise MeshError(
+                    ERR_NOT_LISTENING % ", ".join(map(str, deaf)) if deaf else ERR_NOT_RELOADED % LISTEN_SECONDS
+                )
             time.sleep(0.05)
 
 

@@ -197,13 +197,16 @@ def client_differences(settings: Settings, user: str) -> list[str]:
     return problems
 
 
-def listening(*tables: str) -> set[int]:
-    """The TCP ports with a listener, out of /proc/net/tcp and tcp6 (proc(5)): address and port in hex, state 0A."""
-    found = set()
+def listening(*tables: str) -> dict[int, set[str]]:
+    """The TCP ports with a listener, each with the inodes of its sockets.
+
+    Out of /proc/net/tcp and tcp6 (proc(5)): address and port in hex, state 0A, the inode as tenth word.
+    """
+    found: dict[int, set[str]] = {}
     for line in (line for table in tables for line in table.splitlines()[1:]):
         fields = line.split()
-        if len(fields) > 3 and fields[3] == _LISTENING:
-            found.add(int(fields[1].rpartition(":")[2], 16))
+        if len(fields) > 9 and fields[3] == _LISTENING:
+            found.setdefault(int(fields[1].rpartition(":")[2], 16), set()).add(fields[9])
     return found
 
 

@@ -169,3 +169,40 @@ def test_the_days_before_the_end_are_those_of_the_plan(monkeypatch: pytest.Monke
     )
     wanted: Any = SimpleNamespace(kind="host")
     assert node.Node(Unlabelled(), plan, SshConnection()).why(wanted, "") == "7 [3]"
+
+
+def socket_table(inode: int | None) -> str:
+    """/proc/net/tcp with the listener of sshd, or without one."""
+    rest = "00000000:00000000 00:00000000 00000000     0        0"
+    line = f"   0: 00000000:0016 00000000:0000 0A {rest} {inode} 1 0000000000000000 100 0 0 10 0\n"
+    return "  sl  local_address rem_address   st\n" + (line if inode else "")
+
+
+def test_a_reload_is_over_when_sshd_listens_with_a_new_socket(
+    made: node.Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """systemctl is back while the old socket is still there; after that nobody listens for a moment."""
+    table = tmp_path / "tcp"
+    monkeypatch.setattr(node, "SOCKET_TABLES", (str(table),))
+    tables = [socket_table(inode) for inode in (7, 7, None, 8)]
+
+    def pass_time(_seconds: float) -> None:
+        table.write_text(tables.pop(0))
+
+    pass_time(0)
+    old = made.sockets()
+    monkeypatch.setattr(node.time, "sleep", pass_time)
+    made.wait_for_ports(old)
+    assert made.sockets() == {22: {"8"}} and not tables
+
+
+@pytest.mark.parametrize(("inode", "why"), [(7, "with its old sockets"), (None, "does not listen on port 22")])
+def test_a_reload_that_does_not_end_is_told(
+    made: node.Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inode: int | None, why: str
+) -> None:
+    table = tmp_path / "tcp"
+    table.write_text(socket_table(inode))
+    monkeypatch.setattr(node, "SOCKET_TABLES", (str(table),))
+    monkeypatch.setattr(node, "LISTEN_SECONDS", 0)
+    with pytest.raises(node.MeshError, match=why):
+        made.wait_for_ports({22: {"7"}})

@@ -175,8 +175,18 @@ def test_a_client_that_goes_its_own_way(line: str, named: str) -> None:
 
 
 def test_listeners() -> None:
-    heading = "  sl  local_address rem_address   st\n"
-    four = heading + "   0: 00000000:0016 00000000:0000 0A\n   1: 0B1412C6:08AF 0C1412C6:C350 01\n"
-    six = heading + "   0: 00000000000000000000000000000000:08AE 00000000000000000000000000000000:0000 0A\n"
-    assert sshd.listening(four, six, "") == {22, 2222}
+    heading = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+    rest = "00000000:00000000 00:00000000 00000000     0        0"
+    nobody = "0" * 32
+    four = (
+        heading
+        + f"   0: 00000000:0016 00000000:0000 0A {rest} 812 1 0000000000000000 100 0 0 10 0\n"
+        + f"   1: 0B1412C6:08AF 0C1412C6:C350 01 {rest} 813 1 0000000000000000 20 4 30 10 -1\n"
+    )
+    six = (
+        heading
+        + f"   0: {nobody}:08AE {nobody}:0000 0A {rest} 814 1 0000000000000000 100 0 0 10 0\n"
+        + f"   1: {nobody}:0016 {nobody}:0000 0A {rest} 815 1 0000000000000000 100 0 0 10 0\n"
+    )
+    assert sshd.listening(four, six, "") == {22: {"812", "815"}, 2222: {"814"}}
     assert sshd.missing_ports([22, 2222, 2223], {22, 2222}) == [2223]
