@@ -126,9 +126,9 @@ def trained(job: Job) -> dict[str, str]:
     return {node: rank for node, rank, *_others in found}
 
 
-def tried(cluster: Cluster, folder: Path, first: str) -> str:
+def tried(cluster: Cluster, folder: Path, first: str, *arguments: str) -> str:
     """What a run says in which the build on the first node fails; nothing of it is left."""
-    failed = applied(cluster, folder, folder / "wheels")
+    failed = applied(cluster, folder, folder / "wheels", *arguments)
     said = " ".join(failed.text.split())
     assert failed.code == 2 and f"{first} was to build Horovod for all members that are alike, and has failed" in said
     assert not (folder / "wheels").exists() and not (folder / "torch-lock.txt").exists()
@@ -147,6 +147,9 @@ def test_a_build_without_a_compiler_says_so(cluster: Cluster, nodes: list[str], 
     assert "its last lines that tell of an error:" in said and "'cmake'" in said
     path = re.search(rf"All of its output is in (\S+{LOG}) on this node", said)
     assert path and "bdist_wheel" in cluster.shell(nodes[0], f"cat {path[1]}"), said
+    assert not remains(cluster)
+    # The first member builds. A limit leaves it out, and then the first one of the run does.
+    tried(cluster, tmp_path, nodes[1], "--limit", nodes[1])
     assert not remains(cluster)
 
 
