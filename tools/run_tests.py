@@ -266,19 +266,20 @@ def left_alone(before: Mapping[str, str], after: Mapping[str, str]) -> Tally:
 
 
 def summary(outcomes: Sequence[Outcome], seconds: float) -> str:
-    """Every failure once more, one line for each part, warnings of those that took too long, then the closing line.
+    """Warnings of the parts that took too long, one line for each part, every failure once more, the closing line.
 
     The failures stand at the end because those who read a log of a CI often get no more than that.
     """
-    lines = [f"{outcome.name}: {text}" for outcome in outcomes for text in outcome.tally.failures]
-    lines += [
-        f"{outcome.name:<12} {outcome.seconds:7.1f} s of {outcome.budget:4} s  {outcome.tally}" for outcome in outcomes
-    ]
-    lines.append(f"{'all':<12} {seconds:7.1f} s")
+    lines = []
     for outcome in outcomes:
         if outcome.seconds > outcome.budget:
             lines.append(f"WARNING: {outcome.name} took {outcome.seconds:.0f} s, its budget is {outcome.budget} s")
             lines += [f"  {test.seconds:6.1f} s  {test.name}" for test in outcome.tally.slowest]
+    lines += [
+        f"{outcome.name:<12} {outcome.seconds:7.1f} s of {outcome.budget:4} s  {outcome.tally}" for outcome in outcomes
+    ]
+    lines.append(f"{'all':<12} {seconds:7.1f} s")
+    lines += [f"{outcome.name}: {text}" for outcome in outcomes for text in outcome.tally.failures]
     lines.append(str(checks.total([outcome.tally for outcome in outcomes])))
     return "\n".join(lines)
 

@@ -81,9 +81,10 @@ def test_every_failure_stands_at_the_end_too() -> None:
     """Who has only the last lines of a long log still learns what failed, in which part, and why."""
     texts = ("test_a::b FAILED: 1 is not 2", "mypy FAILED: exit code 1")
     failed = checks.total([Tally(passed=3), *(checks.failure(text) for text in texts)])
-    lines = run_tests.summary([Outcome("unit", failed, 1.0), Outcome("two", Tally(1), 2.0)], 2.5).splitlines()
-    assert lines[:2] == [f"unit: {text}" for text in texts]
-    assert lines[2].startswith("unit ")
+    outcomes = [Outcome("unit", failed, 1.0), Outcome("two", Tally(1), 2.0), Outcome("slow", Tally(1), 2.0, budget=1)]
+    lines = run_tests.summary(outcomes, 2.5).splitlines()
+    assert lines[-3:-1] == [f"unit: {text}" for text in texts]
+    assert lines[-4].startswith("all ")
 
 
 RAN = 'Running sanity test "a"\nRunning sanity test "compile" on Python 3.11\nRunning sanity test "c"\n'
