@@ -31,8 +31,9 @@ class Look(JobProcess):
 
     def answer(self) -> dict[str, Any]:
         """As ``job_answer.ANSWER`` has it."""
+        self.output()
         # With a thread that waits for a dead file server the process may not end, whatever kills it.
-        lines = (self.output() or self.late).strip().splitlines()
+        lines = self.said.strip().splitlines()
         said: Any = None
         with contextlib.suppress(ValueError):
             said = json.loads(lines[-1] if lines else "")

@@ -20,6 +20,8 @@ from typing import Any
 
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base import trust
 
+#: For what lies in the pipe to be read, also when the time is over: communicate(timeout=0) reads nothing.
+READ_SECONDS = 0.2
 #: For a process that has been killed to be gone.
 KILL_SECONDS = 1
 #: As sshd gives it to a command.
@@ -32,7 +34,10 @@ ERR_SIGNAL = "it was ended by signal %d"
 
 
 class JobProcess:
-    """``output`` waits for the program, but not longer than ``seconds`` since this was made."""
+    """``output`` waits for the program, but not longer than ``seconds`` since this was made.
+
+    An answer that was given in time counts whenever it is asked for.
+    """
 
     def __init__(self, seconds: int) -> None:
         self.seconds = seconds
@@ -40,8 +45,8 @@ class JobProcess:
         self.process: subprocess.Popen[bytes] | None = None
         #: Why there is no answer.
         self.why = ""
-        #: What was said by a program that has not ended in time.
-        self.late = ""
+        #: What the program wrote, also where ``why`` says that it did not end as it should.
+        self.said = ""
 
     def start(
         self, program: str, arguments: Sequence[str], user: str, given: Mapping[str, str], loads: Sequence[str] = ()
@@ -86,17 +91,18 @@ class JobProcess:
         if self.process is None:
             return ""
         try:
-            out, _err = self.process.communicate(timeout=max(0.0, self.end - time.monotonic()))
+            out, _err = self.process.communicate(timeout=max(READ_SECONDS, self.end - time.monotonic()))
         except subprocess.TimeoutExpired as error:
-            self.late = (error.output or b"").decode("utf-8", "replace")
+            out = error.output or b""
             self._kill()
             self.why = ERR_TIME % self.seconds
-            return ""
-        if self.process.returncode == -signal.SIGALRM:
-            self.why = ERR_TIME % self.seconds
-        elif self.process.returncode < 0:
-            self.why = ERR_SIGNAL % -self.process.returncode
-        return "" if self.why else out.decode("utf-8", "replace")
+        else:
+            if self.process.returncode == -signal.SIGALRM:
+                self.why = ERR_TIME % self.seconds
+            elif self.process.returncode < 0:
+                self.why = ERR_SIGNAL % -self.process.returncode
+        self.said = out.decode("utf-8", "replace")
+        return "" if self.why else self.said
 
     def _kill(self) -> None:
         if self.process is not None:

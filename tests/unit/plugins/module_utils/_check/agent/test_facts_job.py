@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import select
 import subprocess
 import sys
 import threading
@@ -64,6 +65,21 @@ def test_an_answer_counts_also_if_the_process_does_not_end(monkeypatch: pytest.M
     assert stays.count("time.sleep(600)") == 1 and stays.count("str(int(sys.argv[1]))") == 1
     monkeypatch.setattr(facts_job.payload, "source", lambda _module: stays)
     answer = facts_job.Look("", {}, seconds=8).answer()
+    assert answer["why"] == "" and job_answer.FOUND(answer["found"])
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_an_answer_in_time_counts_whenever_it_is_asked_for(monkeypatch: pytest.MonkeyPatch, ends: bool) -> None:
+    """The step did something else for longer than this question may take."""
+    if not ends:
+        real = facts_job.payload.source(job_question)
+        stays = real.replace("os._exit(0)", "import time; time.sleep(600)").replace("signal.alarm(", "str(")
+        monkeypatch.setattr(facts_job.payload, "source", lambda _module: stays)
+    look = facts_job.Look("", {})
+    assert look.process and look.process.stdout
+    assert select.select([look.process.stdout], [], [], 60)[0]
+    look.end = time.monotonic() - 1
+    answer = look.answer()
     assert answer["why"] == "" and job_answer.FOUND(answer["found"])
 
 
