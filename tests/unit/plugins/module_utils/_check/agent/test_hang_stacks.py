@@ -131,7 +131,11 @@ def titles(answer: dict[str, Any]) -> list[str]:
     [
         ("sleep", "rank 1 on n1 is in no collective: it stands in stuck (train.py:6), and 2 ranks wait for it"),
         ("skip", "rank 1 on n1 has another collective than rank 0 on n1 and rank 2 on n1 in collective number 4"),
-        ("size", "rank 1 on n1 has another size than rank 0 on n1 and rank 2 on n1 in all_reduce number 3"),
+        pytest.param(
+            "size",
+            "rank 1 on n1 has another size than rank 0 on n1 and rank 2 on n1 in all_reduce number 3",
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_ranks_that_hang_over_gloo(ranks: Ranks, how: str, words: str) -> None:
