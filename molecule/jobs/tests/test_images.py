@@ -115,11 +115,11 @@ def test_a_signal_lets_ranks_save(cluster: Cluster, members: list[str]) -> None:
 
 @pytest.mark.long
 def test_killed_agents_leave_nothing(cluster: Cluster, members: list[str]) -> None:
-    """The parent of each rank is inside, and ends all that is with it."""
+    """The parent of each rank is inside, and ends all that is with it. The launcher and its ssh live on."""
     job = Job(cluster, "--mode", "env", "--image", PLAIN, "worker.py", "deaf")
     job.seen("] here", len(members))
     for name in members:
-        cluster.shell(name, "pkill -KILL -u train -f 'gpu-cluster-run --agent' || true")
+        cluster.shell(name, "pkill -KILL -u train -f '^[^ ]*python3? -I [^ ]*gpu-cluster-run --agent'")
     assert job.end() == 75, job.text
     assert remains(cluster, 60) == []
 
