@@ -452,7 +452,9 @@ class CallbackModule(Default):
         """Our own tasks beside the roles, and what every phase checks again: told when there is something to tell."""
         if not self._phase or unit.state != OK:
             return False
-        return unit.title == self._phase != FIRST_PHASE or unit.title == FIRST_PHASE in self._told
+        if unit.title == FIRST_PHASE:
+            return FIRST_PHASE in self._told
+        return unit.title == self._phase
 
     def _tell_problems(self) -> None:
         problems, self._problems = self._problems, []

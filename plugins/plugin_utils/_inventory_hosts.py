@@ -75,7 +75,7 @@ def hosts(root: yaml.Node | None, expand: Expand) -> tuple[Content, list[Fault]]
         return content, [_not_a_mapping(root, "groups as 'name:' with hosts below them", "group")]
     if any(name == PLUGIN for name, _key, _value in entries(root)):
         return content, faults
-    todo = [(name, key, value) for name, key, value in entries(root)]
+    todo = list(entries(root))
     while todo:
         name, key, value = todo.pop(0)
         content.names.setdefault(name, line_of(key))

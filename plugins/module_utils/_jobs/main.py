@@ -153,4 +153,4 @@ def main(arguments: Sequence[str]) -> int:
 if __name__ == "__main__":
     # `gpu-cluster-run ps | head` is no error.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    sys.exit(main(sys.argv[1:]))
+    raise SystemExit(main(sys.argv[1:]))

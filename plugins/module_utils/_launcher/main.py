@@ -39,7 +39,7 @@ def leave(code: int) -> None:
     """A thread that waits for a stopped terminal holds its lock, over which the interpreter would abort."""
     if threading.active_count() > 1:
         os._exit(code)
-    sys.exit(code)
+    raise SystemExit(code)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ def launch(arguments: Sequence[str]) -> int:
         become(cluster.user)
         jobs = plan(cluster, options, os.environ, cwd)
         if options.dry_run:
-            print(describe(jobs))
+            sys.stdout.write(f"{describe(jobs)}\n")
             return 0
         return Launcher(jobs, cluster.ssh_port).run()
     except Refused as refused:

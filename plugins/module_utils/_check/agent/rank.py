@@ -458,7 +458,7 @@ def tell_torch() -> None:
 
     instead_of: the one that stands there, empty where there is none.
     """
-    own = tuple(os.path.join(prefix, "") for prefix in {sys.prefix, sys.base_prefix})
+    own = tuple(os.path.join(prefix, "") for prefix in (sys.prefix, sys.base_prefix))
     try:
         found = find_spec("torch")
         path = found.origin if found else None

@@ -205,8 +205,8 @@ def main(arguments: Sequence[str]) -> int:
         output.warn(error.problems, PROGRAM)
         return USAGE
     except SystemExit as ended:
-        return USAGE if ended.code else EXPLAINED
+        return EXPLAINED if ended.code in (None, 0) else USAGE
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    raise SystemExit(main(sys.argv[1:]))

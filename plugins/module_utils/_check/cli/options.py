@@ -16,7 +16,7 @@ from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.addres
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._base.problem import nearest, shown
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.cli import hosts
 from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.cli.codes import UsageError
-from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import settings
+from ansible_collections.baremetal.gpu_cluster.plugins.module_utils._check.engine import settings as check_settings
 
 FORKS = range(1, 513)
 PYTHON = "/usr/bin/python3"
@@ -55,8 +55,8 @@ _SSH_OPTION = re.compile(r"[A-Za-z]+=[^\x00-\x1f\x7f]+")
 class Wanted(NamedTuple):
     """What a check is to do.  own: host to its address, as far as one is given."""
 
-    settings: settings.Settings
-    play: settings.Play
+    settings: check_settings.Settings
+    play: check_settings.Play
     own: dict[str, str]
     user: str
     ssh_port: int
@@ -97,7 +97,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help=f"a setting, as text or JSON: {', '.join(name for name in settings.READERS if name not in NOT_SET)}",
+        help=f"a setting, as text or JSON: {', '.join(name for name in check_settings.READERS if name not in NOT_SET)}",
     )
     check.add_argument("--limits", metavar="FILE", help="JSON: what the network has to reach at least")
     check.add_argument("--port-plan", metavar="FILE", help="JSON: ports of the site that are not the default plan's")
@@ -125,11 +125,11 @@ def read(args: argparse.Namespace) -> Wanted:
     if plan:
         rendezvous = plan["rendezvous"]
         values.update(port_plan=plan, rendezvous_first=rendezvous["first"], rendezvous_last=rendezvous["last"])
-    play = settings.Play(found.names, found.names, len(found.names), forks or 1)
+    play = check_settings.Play(found.names, found.names, len(found.names), forks or 1)
     try:
-        read_settings = settings.read({**values, **given}, play)
-    except settings.SettingsError as error:
-        wrong += [one.replace(settings.PREFIX, "") for one in error.problems]
+        read_settings = check_settings.read({**values, **given}, play)
+    except check_settings.SettingsError as error:
+        wrong += [one.replace(check_settings.PREFIX, "") for one in error.problems]
     if wrong:
         raise UsageError(list(dict.fromkeys(wrong)))
     port = port_of(args.ssh_port) or 0
@@ -185,8 +185,8 @@ def _settings(texts: list[str], wrong: list[str]) -> dict[str, Any]:
             wrong.append(ERR_SET % shown(text))
         elif name in NOT_SET:
             wrong.append(ERR_SET_OPTION % (name, NOT_SET[name]))
-        elif name not in settings.READERS:
-            near = nearest(name, settings.READERS.keys() - NOT_SET.keys())
+        elif name not in check_settings.READERS:
+            near = nearest(name, check_settings.READERS.keys() - NOT_SET.keys())
             wrong.append(ERR_SET_NAME % (shown(name), f", did you mean {near}?" if near else ""))
         elif name in found:
             wrong.append(ERR_SET_TWICE % name)
@@ -203,7 +203,7 @@ def _value(name: str, text: str) -> Any:
     """JSON where the setting takes what it says, else the text itself."""
     try:
         value = json.loads(text)
-        settings.READERS[name](value)
+        check_settings.READERS[name](value)
     except (ValueError, RecursionError):
         return text
     return value

@@ -72,7 +72,7 @@ def main(arguments: Sequence[str]) -> int:
         output.warn(error.problems, PROGRAM)
         return USAGE
     except SystemExit as ended:
-        return USAGE if ended.code else EXPLAINED
+        return EXPLAINED if ended.code in (None, 0) else USAGE
 
 
 def write_help(rest: Sequence[str]) -> int:

@@ -171,7 +171,7 @@ def by(read: Callable[[Any], Any]) -> dict[str, Any]:
 
 def setting(default: Any, read: Callable[[Any], Any]) -> Any:
     """A field with its reader."""
-    return field(default=default, metadata=by(read))
+    return field(default=default, metadata=by(read))  # pylint: disable=invalid-field-call  # for the class below
 
 
 @dataclass(frozen=True)

@@ -44,19 +44,18 @@ def _fixed(view: View, host: str) -> Iterator[Finding]:
     """Entries of the neighbour table that somebody wrote, and that lead to no card of the peer."""
     owners = {member.fabric_address: name for name, member in view.members.items()}
     card = view.members[host].fabric_interface
-    wrong = {
-        owners[address]: (address, mac)
+    wrong = [
+        (owners[address], address, mac)
         for address, mac in view.static[host]["fixed_neighbours"].items()
         if owners.get(address, host) != host
         and owners[address] in view.static
         and mac not in view.macs(owners[address])
-    }
+    ]
     if wrong:
-        entries = listed([f"{address} at {mac}, which is no card of {peer}" for peer, (address, mac) in wrong.items()])
+        entries = listed([f"{address} at {mac}, which is no card of {peer}" for peer, address, mac in wrong])
         cause = f"the neighbour table of {host} has a fixed entry that is wrong: {entries}"
-        first = next(iter(wrong.values()))[0]
-        command = f"ip neighbour delete {first} dev {card}"
-        yield _found(host, cause, FIX_ENTRY, command, tuple((host, peer) for peer in wrong))
+        command = f"ip neighbour delete {wrong[0][1]} dev {card}"
+        yield _found(host, cause, FIX_ENTRY, command, tuple((host, peer) for peer, _address, _mac in wrong))
 
 
 def _found(host: str, cause: str, fix: str, command: str, cuts: tuple[tuple[str, str], ...]) -> Finding:
