@@ -56,6 +56,11 @@ FIX_NO_KEYS = f"name the private key in {KEY}, or start an ssh-agent and load it
 FIX_HOST_KEY = "run baremetal.gpu_cluster.host_keys, which shows its key and the ways to accept it (docs/rebuild.md)"
 ERR_UNKNOWN_KEY = "its host key is not known to the controller yet"
 LOG = "`journalctl -u sshd -n 30` on the node says why"
+#: sshd(8) from 9.8 on, with PerSourcePenalties in sshd_config(5): 5 s for each login that fails, from 15 s on in force.
+PENALTY = (
+    "if logins from here have failed before, wait a minute: sshd of EL 10 shuts out an address for that. In any case, "
+    f"{LOG}"
+)
 #: What Ansible puts before the words of ssh.
 _BEFORE = re.compile(
     r"^(?:Task failed: )?(?:Failed to connect to the host via ssh: |Data could not be sent to remote host \"[^\"]*\"\. "
@@ -166,7 +171,10 @@ SSH = {
         "look at the console of the node: it hangs or is out of memory, or another program holds this port",
     ),
     "kex_exchange_identification: read: Connection reset by peer": Answer(
-        HOST, "sshd closed the connection at once (MaxStartups, hosts.deny)", LOG
+        HOST, "sshd closed the connection at once (MaxStartups, PerSourcePenalties, hosts.deny)", PENALTY
+    ),
+    "Not allowed at this time": Answer(
+        HOST, "sshd shuts out this controller for a while, because logins from it have failed", PENALTY
     ),
     CLOSED: Answer(HOST, "sshd closed the connection during the login (pam_nologin, hosts.deny, MaxStartups)", LOG),
     "Connection to 192.0.2.1 closed by remote host": Answer(HOST, "the session broke off", _OF_PEER),

@@ -194,6 +194,17 @@ def test_a_shell_that_lets_nobody_in() -> None:
     assert (problem.variable, problem.fix) == ("ansible_user", "run `usermod -s /bin/bash op` on the node")
 
 
+@pytest.mark.parametrize("closed", ["Connection closed by remote host", "read: Connection reset by peer"])
+def test_a_controller_that_is_shut_out_after_failed_logins(closed: str) -> None:
+    """As the lab's EL 10 does it after some logins as users that there are not: ssh tells nothing of the reason."""
+    said = (
+        'Task failed: Data could not be sent to remote host "192.0.2.1". Make sure this host can be reached over ssh: '
+        f"kex_exchange_identification: {closed}\nConnection closed by 192.0.2.1 port 22"
+    )
+    (problem,) = core.collected_problems([("n1", {"msg": said, "unreachable": True})])
+    assert "PerSourcePenalties" in problem.rule and "wait a minute" in problem.fix
+
+
 def test_the_error_of_a_long_traceback_is_told() -> None:
     said = "Traceback (most recent call last):\n" + "  File x\n" * 99 + "ModuleNotFoundError: No module named 'x'\n"
     (problem,) = core.collected_problems([("n1", {"msg": "x", "module_stderr": said})])

@@ -97,10 +97,11 @@ CONNECTIONS = (
         r"|Exceeded MaxStartups",
         causes.RESOURCES,
         PEER,
-        "sshd of a node closed the connection at once: more logins at a time than MaxStartups, or hosts.deny",
+        "sshd of a node closed the connection at once: more logins at a time than MaxStartups, failed logins before "
+        "(PerSourcePenalties), or hosts.deny",
         known=READ,
-        fix=f"raise MaxStartups of sshd there (as 200:30:1000), or start on fewer nodes at a time; {IN_LOG}, or "
-        "/etc/hosts.deny does",
+        fix="raise MaxStartups of sshd there (as 200:30:1000), or start on fewer nodes at a time; after failed logins "
+        f"wait a minute; {IN_LOG}, or /etc/hosts.deny does",
         look=f"sshd -T | grep -i -E 'maxstartups|maxsessions|persource'; {LOG}",
     ),
     Text(
