@@ -27,6 +27,8 @@ STREAMS = {OLD: "570-open", NEW: "580-open"}
 CUDA_LIBRARY = "/usr/lib/x86_64-linux-gnu/libcuda.so.1"
 #: A package of the name whose compiler is missing, as dkms found it in open-gpu-kernel-modules issue 805.
 BROKEN_COMPILER = "11.4.0-1.el9"
+#: One that is there, and newer than the package of the lab's own repository, which is a name without content.
+COMPILER = "15.1.1-1.el10"
 #: One whose failed build keeps a later kernel from booting.
 BAD_DKMS = "3.1.8-1.el9"
 
@@ -192,7 +194,7 @@ def tools() -> list[StandIn]:
         # A newer one, which nothing may bring in without consent.
         *kernel(NEWER),
         StandIn("gcc-c++", BROKEN_COMPILER),
-        StandIn("gcc-c++", "11.5.0-5.el9", files={"/usr/bin/g++": b"#!/bin/sh\n"}),
+        StandIn("gcc-c++", COMPILER, files={"/usr/bin/g++": b"#!/bin/sh\n"}),
         StandIn("grubby", "8.40-64.el9", files={"/usr/sbin/grubby": GRUBBY.encode()}),
         StandIn("dracut", "057-88.git20250311.el9", files=dracut),
         StandIn("dkms", BAD_DKMS, files={"/usr/sbin/dkms": DKMS.encode()}),

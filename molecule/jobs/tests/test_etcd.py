@@ -52,10 +52,11 @@ def test_the_example_trains_with_its_rendezvous_in_etcd(cluster: Cluster) -> Non
 def rejected(cluster: Cluster, member: str, asker: str, why: str) -> bool:
     """Whether the member wrote that it refused this node, in the last minute; what curl says of it varies."""
     end = time.monotonic() + 10 * patience()
-    start = f'rejected connection from "{cluster.fabric_address(asker)}:'
+    # etcd 3.4 writes a sentence, and 3.5 JSON; both have these words and the address in quotes.
+    words = ("rejected connection", f'"{cluster.fabric_address(asker)}:', why)
     while time.monotonic() < end:
         lines = cluster.shell(member, f"journalctl -u {UNIT} --no-pager -o cat --since -1min").splitlines()
-        if any(line.startswith(start) and why in line for line in lines):
+        if any(all(word in line for word in words) for line in lines):
             return True
         time.sleep(0.2)
     return False
